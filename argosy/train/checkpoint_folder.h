@@ -31,14 +31,12 @@ struct FitStart {
   std::optional<std::string> checkpoint{};  ///< from which it resumes
   bool asked = false;                       ///< somebody asked for the number of virtual ranks
 };
-/// Begins a fit(): looks for the checkpoint from which the options ask to
-/// resume, and sets the number of virtual ranks and of threads. The options and the strategy come
-/// first. Without them it takes the numbers of the checkpoint, if the batches can be dealt to so
-/// many, and nobody gives another number (FitOptions::virtual_ranks). Otherwise each process is one
-/// virtual rank. `dealt_to`: the number of virtual ranks that a loader knows; nullopt for a data
-/// set. Rank 0 looks, with the folders locked, and logs what it passed over. Collective. Errors:
-/// UsageError for resume without a folder; CheckpointError if there must be a checkpoint and there
-/// is none; those of FolderLock.
+/// Begins a fit(): looks for the checkpoint from which the options ask to resume, and sets the
+/// number of virtual ranks and of threads, as FitOptions::virtual_ranks says. `dealt_to` is the
+/// number of virtual ranks that a loader knows; nullopt for a data set. Rank 0 looks, with the
+/// folders locked, and logs what it passed over. Collective.
+/// Errors: UsageError for a resume without a folder; CheckpointError if the options want a
+/// checkpoint and the folder has no whole one; what FolderLock throws.
 [[nodiscard]] FitStart start(const FitOptions& options,
                              std::optional<int64_t> dealt_to,
                              const comm::Group& group);

@@ -40,6 +40,12 @@ struct Turn {
 };
 using Passes = std::function<void(Model& model, const Turn& turn)>;
 
+TwoHeads f32_heads() {
+  TwoHeads heads;
+  heads->to(at::kFloat);
+  return heads;
+}
+
 at::Tensor input_of(const Turn& turn) {
   return values(
       {4, 3},
@@ -237,9 +243,7 @@ TEST(VirtualRanks, AddToGradientsThatWereNotCleared) {
   std::mutex mutex;
   for (const int processes : {4, 1, 3, 6}) {
     on_ranks(processes, [&](comm::Group& group) {
-      TwoHeads heads;
-      heads->to(at::kFloat);
-      Model model(heads, group, {.virtual_ranks = 4});
+      Model model(f32_heads(), group, {.virtual_ranks = 4});
       for (int update = 0; update < 3; ++update) {
         for_each_turn({.virtual_ranks = 4}, group, [&](const MicroBatch& each, const Turn& turn) {
           model.begin(each);
@@ -421,9 +425,7 @@ TEST(VirtualRanksErrors, NormsOverAllRanksNeedAProcessForEach) {
 
 TEST(VirtualRanksErrors, SayWhatAProgramForgot) {
   on_ranks(1, [](comm::Group& group) {
-    TwoHeads heads;
-    heads->to(at::kFloat);
-    Model model(heads, group, {.virtual_ranks = 4});
+    Model model(f32_heads(), group, {.virtual_ranks = 4});
     EXPECT_THAT(error_of([&] { one_pass(model, {}); }),
                 HasSubstr("1 processes compute 4 virtual ranks, and this forward belongs to none"));
     model.eval();
@@ -443,9 +445,7 @@ TEST(VirtualRanksErrors, SayWhatAProgramForgot) {
 
 TEST(VirtualRanksErrors, AStepBetweenTwoOfThemIsNamed) {
   on_ranks(1, [](comm::Group& group) {
-    TwoHeads heads;
-    heads->to(at::kFloat);
-    Model model(heads, group, {.virtual_ranks = 2});
+    Model model(f32_heads(), group, {.virtual_ranks = 2});
     model.begin({.leaf = 0, .leaves = 2});
     one_pass(model, {});
     {
@@ -461,9 +461,7 @@ TEST(VirtualRanksErrors, AStepBetweenTwoOfThemIsNamed) {
 
 TEST(VirtualRanksErrors, AStepAfterTheLastOfThemButBeforeTheEndIsNamed) {
   on_ranks(1, [](comm::Group& group) {
-    TwoHeads heads;
-    heads->to(at::kFloat);
-    Model model(heads, group, {.virtual_ranks = 2});
+    Model model(f32_heads(), group, {.virtual_ranks = 2});
     for (int64_t leaf = 0; leaf < 2; ++leaf) {
       model.begin({.leaf = leaf, .leaves = 2});
       one_pass(model, {leaf});
@@ -480,9 +478,7 @@ TEST(VirtualRanksErrors, AStepAfterTheLastOfThemButBeforeTheEndIsNamed) {
 TEST(VirtualRanksErrors, AnEndThatWasForgottenIsNamed) {
   for (const int processes : {1, 2}) {
     on_ranks(processes, [&](comm::Group& group) {
-      TwoHeads heads;
-      heads->to(at::kFloat);
-      Model model(heads, group, {.virtual_ranks = 2});
+      Model model(f32_heads(), group, {.virtual_ranks = 2});
       const int64_t leaves = 2 / group.size();
       for (int64_t leaf = 0; leaf < leaves; ++leaf) {
         model.begin({.leaf = leaf, .leaves = leaves});
@@ -496,9 +492,7 @@ TEST(VirtualRanksErrors, AnEndThatWasForgottenIsNamed) {
 
 TEST(VirtualRanksErrors, RanksAtDifferentBatchesAreNamed) {
   on_ranks(2, [](comm::Group& group) {
-    TwoHeads heads;
-    heads->to(at::kFloat);
-    Model model(heads, group);
+    Model model(f32_heads(), group);
     model.begin({.epoch = 2, .update = group.rank() == 0 ? 6 : 7});
     EXPECT_THAT(error_of([&] { one_pass(model, {group.rank()}); }),
                 HasSubstr("rank 1: batch 7 of epoch 2, rank 0: 6 of epoch 2"));
@@ -507,9 +501,7 @@ TEST(VirtualRanksErrors, RanksAtDifferentBatchesAreNamed) {
 
 TEST(Spares, ThatTrainAreTold) {
   on_ranks(2, [](comm::Group& group) {
-    TwoHeads heads;
-    heads->to(at::kFloat);
-    Model model(heads, group, {.virtual_ranks = 1});
+    Model model(f32_heads(), group, {.virtual_ranks = 1});
     if (group.rank() == 1) {
       EXPECT_THAT(error_of([&] { one_pass(model, {}); }),
                   HasSubstr("rank 1 of 2 is a spare, which makes no passes: here are 1 virtual"));
@@ -519,9 +511,7 @@ TEST(Spares, ThatTrainAreTold) {
 
 TEST(Spares, ThatDriftAreNamed) {
   on_ranks(3, [](comm::Group& group) {
-    TwoHeads heads;
-    heads->to(at::kFloat);
-    Model model(heads, group, {.virtual_ranks = 2});
+    Model model(f32_heads(), group, {.virtual_ranks = 2});
     const auto update = [&] {
       if (group.rank() < 2) {
         model.begin({});
@@ -548,10 +538,8 @@ TEST(Spares, ThatDriftAreNamed) {
 /// As a generator and a discriminator, whose passes alternate in an update, and mix.
 TEST(Spares, FollowSeveralWrappersInTheOrderOfTheirPasses) {
   on_ranks(4, [](comm::Group& group) {
-    TwoHeads one;
-    TwoHeads other;
-    one->to(at::kFloat);
-    other->to(at::kFloat);
+    const TwoHeads one = f32_heads();
+    TwoHeads other = f32_heads();
     other->register_module("norm", torch::nn::BatchNorm1d(3));
     other->register_buffer("seen", torch::zeros({2}));
     const DdpOptions options{.first_bucket_bytes = 1,
@@ -600,11 +588,7 @@ TEST(VirtualRanksErrors, DifferentNumbersOfPassesAreNamed) {
     model.end_update();
   };
   on_ranks(1, [&](comm::Group& group) {
-    const auto model = [&] {
-      TwoHeads heads;
-      heads->to(at::kFloat);
-      return Model(heads, group, {.virtual_ranks = 2});
-    };
+    const auto model = [&] { return Model(f32_heads(), group, {.virtual_ranks = 2}); };
     Model fewer = model();
     EXPECT_THAT(error_of([&] { passes(fewer, 1, 2); }),
                 HasSubstr("made different numbers of backward passes in one update"));
