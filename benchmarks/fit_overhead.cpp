@@ -24,6 +24,7 @@
 
 #include <torch/torch.h>
 
+#include "argosy/base/log.h"
 #include "argosy/engine/cpu.h"
 #include "argosy/program/command_line.h"
 

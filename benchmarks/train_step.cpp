@@ -164,6 +164,7 @@ class ReadyBatches final {
   [[nodiscard]] int64_t size() const { return updates_ * leaves(); }
   [[nodiscard]] int64_t current() const { return at_; }
   [[nodiscard]] static int64_t epoch_of_loop() { return 0; }
+  static void set_in_passes(bool /*inside*/) {}  // has no place that a checkpoint could save
   [[nodiscard]] data::BatchTurns turns() const {
     return {.virtual_ranks = fleet::virtual_ranks(), .first = first_, .leaves = leaves()};
   }
