@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 
 #include "argosy/base/error.h"
+#include "argosy/base/even_part.h"
 #include "argosy/base/strings.h"
 #include "argosy/comm/init.h"
 #include "argosy/optim/optim.h"
@@ -183,11 +184,11 @@ TEST(Drift, OfTheScaleOfTheLossIsNamed) {
 void train(comm::Group& group, int64_t virtual_ranks, int (*seed_of)(int64_t leaf)) {
   DistributedDataParallel model(TwoLayers(0.0), group, {.virtual_ranks = virtual_ranks});
   optim::SGD optimizer(model, {.lr = 0.1});
-  const int64_t leaves = virtual_ranks / group.size();
+  const IndexRange mine = even_part(virtual_ranks, group.size(), group.rank());
   for (int update = 0; update < 3; ++update) {
-    for (int64_t leaf = 0; leaf < leaves; ++leaf) {
-      model.begin({.leaf = leaf, .leaves = leaves});
-      model(values({4, 3}, 10.0 + seed_of(group.rank() * leaves + leaf))).sum().backward();
+    for (int64_t leaf = 0; leaf < mine.size(); ++leaf) {
+      model.begin({.leaf = leaf, .leaves = mine.size()});
+      model(values({4, 3}, 10.0 + seed_of(mine.begin + leaf))).sum().backward();
     }
     model.end_update();
     optimizer.step();
@@ -196,7 +197,7 @@ void train(comm::Group& group, int64_t virtual_ranks, int (*seed_of)(int64_t lea
 }
 
 TEST(SameSamples, AreToldOnceByTheFirstRank) {
-  for (const auto& each : {std::pair(2, 2), {2, 4}, {1, 3}, {3, 6}}) {
+  for (const auto& each : {std::pair(2, 2), {2, 4}, {1, 3}, {3, 6}, {2, 3}, {4, 2}}) {
     const int processes = each.first;
     const int virtual_ranks = each.second;
     const auto lines = log_lines("all ranks trained on the same samples", [&] {
@@ -208,7 +209,7 @@ TEST(SameSamples, AreToldOnceByTheFirstRank) {
 }
 
 TEST(SameSamples, AreNotThereIfOneVirtualRankHasOthers) {
-  for (const auto& each : {std::pair(2, 2), {2, 4}, {1, 3}, {3, 6}}) {
+  for (const auto& each : {std::pair(2, 2), {2, 4}, {1, 3}, {3, 6}, {2, 3}, {4, 2}}) {
     const int processes = each.first;
     const int virtual_ranks = each.second;
     const auto lines = log_lines("the same samples", [&] {

@@ -130,6 +130,25 @@ TEST(MemoryFormatChoice, AutoTakesChannelsLastAndTrainsTheSame) {
   }
 }
 
+TEST(MemoryFormatChoice, IsASparesTooWhichTriesNothing) {
+  for (const bool view : {false, true}) {
+    on_ranks(3, [&](comm::Group& group) {
+      Wrapped model(without_dropout({.view = view}),
+                    group,
+                    {.memory_format = MemoryFormat::kAuto, .virtual_ranks = 2});
+      if (group.rank() < 2) {
+        model.begin({});
+        model(images(group.rank(), 0)).square().sum().backward();
+      }
+      model.end_update();
+      EXPECT_EQ(model.stats().memory_format, view ? "as_is" : "channels_last");
+      EXPECT_EQ(model->conv->weight.is_contiguous(kLast), !view);
+      EXPECT_EQ(model->conv->weight.grad().is_contiguous(kLast), !view);
+      EXPECT_GT(model->conv->weight.grad().abs().sum().item<double>(), 0);
+    });
+  }
+}
+
 TEST(MemoryFormatChoice, AskedForItIsThereFromTheStart) {
   on_ranks(2, [](comm::Group& group) {
     Wrapped model(ConvNet(), group, {.memory_format = MemoryFormat::kChannelsLast});

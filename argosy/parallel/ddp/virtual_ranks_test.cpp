@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 
 #include "argosy/base/even_part.h"
+#include "argosy/optim/grad_scaler.h"
 #include "argosy/parallel/convert_sync_batchnorm.h"
 #include "argosy/parallel/ddp/core.h"
 #include "argosy/parallel/ddp/ddp_test_support.h"
@@ -383,7 +384,10 @@ TEST(VirtualRanks, LeaveTheBuffersOfTheFirstWhereAnUpdateIsLeft) {
 TEST(VirtualRanks, LeaveAFrozenParameterItsGradient) {
   for (const int processes : {1, 2, 4, 6}) {
     on_ranks(processes, [&](comm::Group& group) {
-      DistributedDataParallel model(Normed(), group, {.virtual_ranks = 4});
+      DistributedDataParallel model(  // a bucket for each parameter
+          Normed(),
+          group,
+          {.first_bucket_bytes = 1, .bucket_cap_bytes = 1, .virtual_ranks = 4});
       const auto update = [&] {
         for_each_turn({.virtual_ranks = 4}, group, [&](const MicroBatch& each, const Turn& turn) {
           model.begin(each);
@@ -532,6 +536,22 @@ TEST(Spares, ThatDriftAreNamed) {
     EXPECT_THAT(error_of(update),
                 ::testing::AllOf(HasSubstr("1 of 6 parameters differ between ranks"),
                                  HasSubstr("rank 2: trunk.weight[0, 0]")));
+  });
+}
+
+TEST(Spares, FollowTheScaleOfTheLoss) {
+  on_ranks(3, [](comm::Group& group) {
+    Model model(f32_heads(), group, {.virtual_ranks = 2});
+    optim::GradScaler scaler({.init_scale = 8});
+    for (int update = 0; update < 3; ++update) {
+      if (group.rank() < 2) {
+        model.begin({.update = update});
+        scaler.scale(loss(model, {group.rank()})).backward();
+      }
+      model.end_update();  // compares what the ranks train by
+      EXPECT_EQ(optim::loss_scale_of_thread(), 8 >> update) << "rank " << group.rank();
+      scaler.update(4 >> update);
+    }
   });
 }
 
