@@ -24,6 +24,7 @@ uint64_t digest(const Call& call) {
   all = mixed(all, call.parts);
   all = mixed(all, static_cast<uint64_t>(call.place.update) << 32U | call.place.pass);
   all = mixed(all, call.place.frozen);
+  all = mixed(all, call.place.layout);
   return mixed(all, call.step);
 }
 
@@ -110,6 +111,13 @@ std::string out_of_step(std::string_view rank,
         place.update,
         other_rank,
         other.update);
+  }
+  if (other.update == place.update && other.pass == place.pass && other.frozen == place.frozen) {
+    return fmt::format(
+        "{} and {} hold their parameters in different memory formats: set the same memory_format "
+        "on all ranks, \"as_is\" or \"channels_last\"",
+        rank,
+        other_rank);
   }
   if (other.update == place.update && other.pass == place.pass) {
     return fmt::format(

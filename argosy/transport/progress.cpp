@@ -12,7 +12,7 @@ namespace {
 /// Returns the fields of a call in their order: "1,0,2,-1,400,0,5,0,0,0,0". Only processes of the
 /// same release read it.
 std::string as_numbers(const Call& call) {
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{}",
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}",
                      static_cast<int>(call.op),
                      static_cast<int>(call.dtype),
                      static_cast<int>(call.reduction),
@@ -23,7 +23,8 @@ std::string as_numbers(const Call& call) {
                      static_cast<int64_t>(call.step),
                      call.place.update,
                      call.place.pass,
-                     call.place.frozen);
+                     call.place.frozen,
+                     call.place.layout);
 }
 
 std::optional<Call> from_numbers(const std::string& text) {
@@ -31,7 +32,7 @@ std::optional<Call> from_numbers(const std::string& text) {
   for (const std::string& word : strings::split(text, ',')) {
     fields.push_back(strings::parse_int(word).value_or(-1));
   }
-  if (fields.size() != 11) {
+  if (fields.size() != 12) {
     return std::nullopt;
   }
   return Call{.op = static_cast<Op>(fields[0]),
@@ -44,7 +45,8 @@ std::optional<Call> from_numbers(const std::string& text) {
               .step = static_cast<uint64_t>(fields[7]),
               .place = {.update = static_cast<uint32_t>(fields[8]),
                         .pass = static_cast<uint32_t>(fields[9]),
-                        .frozen = static_cast<uint32_t>(fields[10])}};
+                        .frozen = static_cast<uint32_t>(fields[10]),
+                        .layout = static_cast<uint32_t>(fields[11])}};
 }
 
 }  // namespace

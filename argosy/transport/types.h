@@ -13,6 +13,7 @@ struct TrainingPlace {
   uint32_t update = 0;
   uint32_t pass = 0;    ///< 0: in optimizer.step(); `update` then counts the optimizer's steps
   uint32_t frozen = 0;  ///< a digest of the frozen parameters; 0: no parameter is frozen
+  uint32_t layout = 0;  ///< a digest of the order in which their elements lie in memory
 
   friend bool operator==(const TrainingPlace&, const TrainingPlace&) = default;
 };

@@ -145,7 +145,13 @@ void Core::prepare() {
       options_.timeout);
   buffers_ = CoalescedBroadcast(module_->buffers());
   reducer_ = Reducer::create(table_, group_, options_, deal_);
-  reducer_->tell_spares_by([this](PassNews::What what) { tell_spares(what); });
+  listen_for_spares();
+}
+
+void Core::listen_for_spares() {
+  const bool tells = spares_.any() && !spares_.is_one();
+  reducer_->tell_spares_by(tells ? [this](PassNews::What what) { tell_spares(what); }
+                                 : std::function<void(PassNews::What)>());
 }
 
 Core::~Core() {
@@ -169,21 +175,22 @@ void Core::for_each(const comm::Group& group, const std::function<void(Core&)>& 
 
 // --- Spares ------------------------------------------------------------------------------------
 
-/// Of this wrapper among the group's.
-int64_t Core::number() const {
-  int64_t before = 0;
+Core::AmongWrappers Core::among_wrappers() const {
+  AmongWrappers place;
   bool found = false;
   for_each(group_, [&](const Core& core) {
     found = found || &core == this;
-    before += found ? 0 : 1;
+    place.number += found ? 0 : 1;
+    ++place.all;
   });
-  return before;
+  return place;
 }
 
 void Core::tell_spares(PassNews::What what) {
   if (spares_.any() && !spares_.is_one()) {
     const MicroBatch now = micro_batch_.value_or(MicroBatch());
-    spares_.tell({.what = what, .model = number(), .epoch = now.epoch, .update = now.update});
+    spares_.tell(
+        {.what = what, .model = among_wrappers().number, .epoch = now.epoch, .update = now.update});
   }
 }
 
@@ -209,6 +216,10 @@ void Core::follow(const PassNews& news) {
       return decide_format([] { return std::string(); });
     case PassNews::What::kRebuild:
       return reducer_->rebuild(0);
+    case PassNews::What::kCleared:
+      return reducer_->follow_cleared_gradients(/*to_zeros=*/false);
+    case PassNews::What::kZeroed:
+      return reducer_->follow_cleared_gradients(/*to_zeros=*/true);
     case PassNews::What::kBucket:
       return reducer_->follow_bucket();
     case PassNews::What::kEndOfPass:
@@ -250,10 +261,19 @@ void Core::settle_format(const Forward& forward) {
   decide_format([&] { return objection_to_channels_last(*module_, forward); });
 }
 
+/// Whether all processes make this wrapper's first pass at the same point. With several wrappers,
+/// one that has fewer virtual ranks sends gradients of the first wrapper while others are still
+/// before the first pass of the second. There each decides by itself; that all came to the same is
+/// compared with the next gradients (TrainingPlace::layout).
+bool Core::first_passes_are_aligned() const {
+  return deal_->leaves() % group_.size() == 0 || deal_->leaves() < group_.size() ||
+         among_wrappers().all == 1;
+}
+
 void Core::decide_format(const std::function<std::string()>& objection_of_rank) {
   unshare_parameters();
   std::string objection = objection_of_rank();
-  if (!alone()) {
+  if (!alone() && first_passes_are_aligned()) {
     const auto all = comm::all_gather_object(objection, group_, {.timeout = options_.timeout});
     for (size_t rank = 0; rank < all.size() && objection.empty(); ++rank) {
       objection = all[rank].empty() ? "" : fmt::format("on rank {} {}", rank, all[rank]);
@@ -327,15 +347,15 @@ void Core::before_forward() {
   if (!averages()) {
     return;
   }
-  const ForwardWork work{.rebuild = reducer_->rebuild_due(),
-                         .buffers = options_.broadcast_buffers && !buffers_.empty() &&
-                                    module_->is_training() && !micro_batch_.has_value()};
+  const ForwardWork work{
+      .rebuild = !micro_batch_.has_value() && !has_virtual_ranks() && reducer_->rebuild_due(),
+      .buffers = options_.broadcast_buffers && !buffers_.empty() && module_->is_training() &&
+                 !micro_batch_.has_value()};
   if (!work.rebuild && !work.buffers) {
     return;
   }
   const int root = join_ != nullptr ? join_->announce_forward(work) : 0;
   if (work.rebuild) {
-    tell_spares(PassNews::What::kRebuild);
     reducer_->rebuild(root);
   }
   if (work.buffers) {
@@ -369,6 +389,7 @@ void Core::deal_to(int64_t virtual_ranks) {
   micro_batch_.reset();
   if (!alone()) {
     reducer_->deal(deal_);
+    listen_for_spares();
     return;
   }
   prepare();
@@ -411,6 +432,12 @@ void Core::begin(const MicroBatch& micro_batch) {
   }
   leaf_buffers_.begin(micro_batch);
   micro_batch_ = micro_batch;
+  // Here all processes are at the same point of all wrappers. In its first forward a wrapper's
+  // passes may have begun on one process that are on another those of a later virtual rank.
+  if (micro_batch.begins_update() && !spares_.is_one() && reducer_->rebuild_due()) {
+    tell_spares(PassNews::What::kRebuild);
+    reducer_->rebuild(0);
+  }
 }
 
 void Core::end_update() {

@@ -114,7 +114,13 @@ class Core final {
   void prepare();
   void look_at_gradients();
   void decide_format(const std::function<std::string()>& objection_of_rank);
-  [[nodiscard]] int64_t number() const;
+  struct AmongWrappers {
+    int64_t number = 0;  // of this one among the group's
+    int64_t all = 0;
+  };
+  [[nodiscard]] AmongWrappers among_wrappers() const;
+  [[nodiscard]] bool first_passes_are_aligned() const;
+  void listen_for_spares();
   void tell_spares(PassNews::What what);
   void follow_update();
   void follow(const PassNews& news);

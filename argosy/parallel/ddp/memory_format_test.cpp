@@ -1,5 +1,6 @@
 /// The memory format of a wrapped model: what is chosen, that the results stay, that nothing else
 /// moves.
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/base/even_part.h"
 #include "argosy/optim/optim.h"
 #include "argosy/parallel/ddp/ddp_test_support.h"
 
@@ -30,15 +32,17 @@ struct Behaviour {
   bool fails_in_eval = false;
   bool draws = false;   ///< random numbers and a write into a buffer, in evaluation mode too
   bool writes = false;  ///< into the images that it is given
+  int64_t filters = 8;
 };
 
 struct ConvNetImpl : torch::nn::Module {
   explicit ConvNetImpl(Behaviour how = {}) : behaviour(how) {
     conv = register_module(
-        "conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3).padding(1).bias(false)));
-    norm = register_module("norm", torch::nn::BatchNorm2d(8));
+        "conv",
+        torch::nn::Conv2d(torch::nn::Conv2dOptions(3, how.filters, 3).padding(1).bias(false)));
+    norm = register_module("norm", torch::nn::BatchNorm2d(how.filters));
     drop = register_module("drop", torch::nn::Dropout(0.5));
-    fc = register_module("fc", torch::nn::Linear(8 * 4 * 4, 3));
+    fc = register_module("fc", torch::nn::Linear(how.filters * 4 * 4, 3));
     fill(*this, 1);
   }
   torch::Tensor forward(const torch::Tensor& x) {
@@ -147,6 +151,90 @@ TEST(MemoryFormatChoice, IsASparesTooWhichTriesNothing) {
       EXPECT_GT(model->conv->weight.grad().abs().sum().item<double>(), 0);
     });
   }
+}
+
+/// The weights of two networks whose passes alternate, after some updates. All ranks have the same.
+std::vector<torch::Tensor> two_trained(int processes, int64_t virtual_ranks, int64_t micros) {
+  std::vector<torch::Tensor> result;
+  std::mutex mutex;
+  on_ranks(processes, [&](comm::Group& group) {
+    const DdpOptions options{.first_bucket_bytes = 1,
+                             .bucket_cap_bytes = 1,
+                             .memory_format = MemoryFormat::kAuto,
+                             .virtual_ranks = virtual_ranks};
+    Wrapped one(without_dropout({.filters = 6}), group, options);
+    Wrapped other(without_dropout({.filters = 10}), group, options);
+    optim::SGD one_optimizer(one, {.lr = 0.01});
+    optim::SGD other_optimizer(other, {.lr = 0.01});
+    const IndexRange mine = even_part(virtual_ranks, processes, group.rank());
+    for (int update = 0; update < 3; ++update) {
+      for (int64_t leaf = 0; leaf < mine.size(); ++leaf) {
+        for (int64_t micro = 0; micro < micros; ++micro) {
+          for (Wrapped* const each : {&one, &other}) {
+            each->begin({.leaf = leaf, .leaves = mine.size(), .micro = micro, .micros = micros});
+          }
+          const torch::Tensor x = images(static_cast<int>(mine.begin + leaf), update);
+          one(x).square().sum().backward();
+          other(x * 0.5).square().sum().backward();
+        }
+      }
+      for (Wrapped* const each : {&one, &other}) {
+        each->end_update();
+      }
+      for (optim::SGD* const each : {&one_optimizer, &other_optimizer}) {
+        each->step();
+        each->zero_grad();
+      }
+    }
+    EXPECT_EQ(one.stats().memory_format, "channels_last");
+    EXPECT_EQ(other.stats().memory_format, "channels_last");
+    std::vector<torch::Tensor> weights;
+    for (const Wrapped* const each : {&one, &other}) {
+      for (const torch::Tensor& parameter : each->parameters()) {
+        weights.push_back(parameter.detach().clone());
+      }
+    }
+    const std::lock_guard lock(mutex);
+    result = result.empty() ? weights : result;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      EXPECT_TRUE(weights[i].equal(result[i])) << i << " of rank " << group.rank();
+    }
+  });
+  return result;
+}
+
+// Relaid weights are no changed weights, and nobody waits in one network's first pass for who is in
+// the other's.
+TEST(MemoryFormatChoice, OfTwoNetworksIsTheSameOnAnyNumberOfProcesses) {
+  for (const int64_t micros : {1, 2}) {
+    for (const int virtual_ranks : {3, 6}) {
+      const auto expected = two_trained(virtual_ranks, virtual_ranks, micros);
+      for (const int processes : {1, 2, 4, 5, 7}) {
+        const auto got = two_trained(processes, virtual_ranks, micros);
+        for (size_t i = 0; i < expected.size(); ++i) {
+          EXPECT_TRUE(got[i].equal(expected[i]))
+              << i << ", " << virtual_ranks << " virtual ranks of " << micros << " on "
+              << processes;
+        }
+      }
+    }
+  }
+}
+
+TEST(MemoryFormatChoice, OfTwoNetworksThatDiffersBetweenProcessesIsNamed) {
+  on_ranks(2, [](comm::Group& group) {
+    const DdpOptions options{.memory_format = MemoryFormat::kAuto, .virtual_ranks = 3};
+    Wrapped one(without_dropout({.view = group.rank() == 0}), group, options);
+    const Wrapped other(without_dropout(), group, options);
+    const int64_t leaves = group.rank() == 0 ? 2 : 1;
+    EXPECT_THAT(testing::error_of<CommError>([&] {
+                  for (int64_t leaf = 0; leaf < leaves; ++leaf) {
+                    one.begin({.leaf = leaf, .leaves = leaves});
+                    one(images(0, 0)).sum().backward();
+                  }
+                }),
+                HasSubstr("hold their parameters in different memory formats"));
+  });
 }
 
 TEST(MemoryFormatChoice, AskedForItIsThereFromTheStart) {

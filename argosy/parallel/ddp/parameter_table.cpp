@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include <c10/util/hash.h>
 #include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
@@ -75,6 +76,7 @@ ParameterTable::ParameterTable(const torch::nn::Module& module) {
                "none of the module's {} parameters requires a gradient, so there is nothing to "
                "average. Use the module without DistributedDataParallel.",
                entries_.size());
+  accept_layout();
 }
 
 std::string ParameterTable::names(std::span<const size_t> indices) const {
@@ -106,9 +108,15 @@ void ParameterTable::check_unchanged(const torch::nn::Module& module) const {
 }
 
 void ParameterTable::accept_layout() {
+  uint64_t all = 0;
   for (Entry& entry : entries_) {
     entry.strides = strides_of(entry.tensor);
+    for (size_t dim = 0; dim < entry.strides.size() && entry.requires_grad; ++dim) {
+      const bool counts = entry.sizes[dim] > 1;  // others' strides mean nothing
+      all = c10::hash_combine(all, counts ? static_cast<uint64_t>(entry.strides[dim]) : 0);
+    }
   }
+  layout_ = static_cast<uint32_t>(all ^ all >> 32U);
 }
 
 void ParameterTable::check_entry(const Entry& entry, const at::Tensor& now) const {

@@ -38,6 +38,8 @@ class ParameterTable final {
   void check_unchanged(const torch::nn::Module& module) const;
   /// Accepts the current strides as the right ones.
   void accept_layout();
+  /// Returns a digest of these strides.
+  [[nodiscard]] uint32_t layout() const { return layout_; }
 
  private:
   struct Entry {  // one per registered name
@@ -55,6 +57,7 @@ class ParameterTable final {
   std::vector<Entry> entries_;
   std::vector<at::Tensor> trainable_;
   std::vector<std::string> names_;
+  uint32_t layout_ = 0;
 };
 
 /// Returns the name used in our messages: "f32", "bf16", "i64" ….

@@ -38,6 +38,7 @@ transport::TrainingPlace PassCounter::next(const ParameterTable& table) {
   }
   ++place_.pass;
   place_.frozen = static_cast<uint32_t>(which_frozen ^ which_frozen >> 32U);
+  place_.layout = table.layout();
   sample_ = sample;
   return place_;
 }

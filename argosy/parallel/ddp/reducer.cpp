@@ -66,14 +66,20 @@ void Reducer::check_ready_for_forward() const {
 
 bool Reducer::rebuild_due() const {
   // Not with find_unused_parameters: which gradients arrive, and when, changes from step to step.
-  return !buckets_.rebuilt() && !unused_.searches() && reduction_.times().pass > 0 &&
-         (leaves_.one_each() || (in_update_ && micro_batch_.begins_update() && passes_ == 0));
+  return !buckets_.rebuilt() && !unused_.searches() && reduction_.times().pass > 0;
 }
 
 void Reducer::rebuild(int root) {
   if (buckets_.rebuild(root)) {
     pass_ = BackwardPass(buckets_.members());
     leaves_.follow_buckets();
+  }
+}
+
+void Reducer::follow_layout() {
+  buckets_.follow_layout();
+  if (sample_.has_value()) {  // of other elements now
+    sample_ = PassCounter::sample_of(table_);
   }
 }
 
@@ -95,9 +101,7 @@ void Reducer::begin(const MicroBatch& micro_batch) {
   } else {
     check_unchanged_in_update();
   }
-  const auto has_gradient = [](const at::Tensor& parameter) { return parameter.grad().defined(); };
-  ARGOSY_CHECK(micro_batch.leaf == 0 || !micro_batch.begins_leaf() ||
-                   std::ranges::none_of(table_.tensors(), has_gradient),
+  ARGOSY_CHECK(micro_batch.leaf == 0 || !micro_batch.begins_leaf() || !has_gradients(),
                kWhere,
                "the virtual rank before this one left gradients that were not averaged: its last "
                "pass was under no_sync()");
@@ -143,6 +147,28 @@ void Reducer::abandon_update() noexcept {
 /// True while a virtual rank computes that is not this process's last one.
 bool Reducer::keeps() const {
   return !micro_batch_.is_of_last_leaf();
+}
+
+/// Of parameters that learn.
+bool Reducer::has_gradients() const {
+  return std::ranges::any_of(table_.tensors(), [](const at::Tensor& parameter) {
+    return parameter.requires_grad() && parameter.grad().defined();
+  });
+}
+
+/// nullopt: the program has not.
+std::optional<PassNews::What> Reducer::how_cleared() const {
+  if (tell_ == nullptr) {
+    return std::nullopt;
+  }
+  if (!has_gradients()) {
+    return PassNews::What::kCleared;
+  }
+  const bool zeros = std::ranges::all_of(table_.tensors(), [](const at::Tensor& parameter) {
+    const at::Tensor& grad = parameter.grad();
+    return !parameter.requires_grad() || !grad.defined() || is_known_to_be_zero(grad);
+  });
+  return zeros ? std::optional(PassNews::What::kZeroed) : std::nullopt;
 }
 
 /// Gradients that an earlier pass has averaged, in this update or in one before it.
@@ -240,10 +266,14 @@ void Reducer::open_pass() {
   }
   // Not in a loop that does not say where an update begins.
   if (in_update_ && holds_averages_) {
+    cleared_ = how_cleared();
     take_aside();
   }
   if (!sync_) {
     return;
+  }
+  if (const auto cleared = std::exchange(cleared_, std::nullopt)) {
+    tell(*cleared);
   }
   auto token = std::make_shared<PassToken>(weak_from_this());
   engine::at_end_of_backward([token] { token->end(); });
@@ -506,6 +536,21 @@ void Reducer::follow(const std::function<void()>& what) {
     fail(error.what());
     leave_pass();
     throw;
+  }
+}
+
+void Reducer::follow_cleared_gradients(bool to_zeros) {
+  const at::NoGradGuard no_grad;
+  for (const at::Tensor& parameter : table_.tensors()) {
+    at::Tensor& grad = parameter.mutable_grad();
+    if (!parameter.requires_grad() || !grad.defined()) {
+      continue;
+    }
+    if (to_zeros) {
+      grad.zero_();
+    } else {
+      grad = at::Tensor();
+    }
   }
 }
 

@@ -74,7 +74,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   /// Makes new buckets in the order in which the gradients of `root` arrived. Collective.
   void rebuild(int root);
   /// Call it after the parameters' strides changed in the same memory.
-  void follow_layout() { buckets_.follow_layout(); }
+  void follow_layout();
   /// Deals the leaves anew, between two updates. Errors: UsageError for a hook that cannot follow.
   void deal(const std::shared_ptr<const comm::LeafDeal>& deal);
   /// Says to which micro-batch the passes that follow belong. Gradients are then averaged over the
@@ -109,6 +109,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   /// Calls `tell` before each collective of a pass that averages.
   void tell_spares_by(std::function<void(PassNews::What)> tell) { tell_ = std::move(tell); }
   /// A spare's part of such a pass: it brings nothing to a bucket, and has the averages at the end.
+  void follow_cleared_gradients(bool to_zeros);
   void follow_bucket();
   void follow_end_of_pass();
 
@@ -144,6 +145,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void finish_leaf();
   void take_aside();
   void give_back();
+  [[nodiscard]] bool has_gradients() const;
+  [[nodiscard]] std::optional<PassNews::What> how_cleared() const;
   [[nodiscard]] bool keeps() const;
   [[nodiscard]] bool compares() const {
     return uneven_ == nullptr && passes_ == 0 && leaves_.leaves_of_all() > 1;
@@ -174,6 +177,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   std::optional<uint64_t> sample_{};  // of the parameters, when an update of several passes began
   UnevenInputs* uneven_ = nullptr;
   std::function<void(PassNews::What)> tell_{};
+  std::optional<PassNews::What> cleared_{};  // what spares are to be told of the averages before
   std::vector<engine::GradHook> hooks_{};
 
   bool sync_ = true;  // the next pass averages

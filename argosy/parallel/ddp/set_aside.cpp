@@ -5,19 +5,16 @@
 #include <optional>
 
 namespace argosy::parallel::ddp {
-namespace {
+namespace {}  // namespace
 
-/// Programs that clear gradients by zeros pay for one pass over them, and for no copy.
-bool is_known_to_be_zero(const at::Tensor& flat) {
-  const size_t bytes = flat.nbytes();
-  if (!flat.is_cpu() || bytes == 0) {
+bool is_known_to_be_zero(const at::Tensor& tensor) {
+  const size_t bytes = tensor.nbytes();
+  if (!tensor.is_cpu() || !tensor.is_non_overlapping_and_dense() || bytes == 0) {
     return bytes == 0;
   }
-  const auto* data = static_cast<const std::byte*>(flat.data_ptr());
+  const auto* data = static_cast<const std::byte*>(tensor.data_ptr());
   return data[0] == std::byte{0} && std::memcmp(data, data + 1, bytes - 1) == 0;
 }
-
-}  // namespace
 
 void SetAside::take(const ParameterTable& table, BucketSet& buckets, bool leave_zeros) {
   drop();

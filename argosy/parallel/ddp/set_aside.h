@@ -10,6 +10,10 @@
 
 namespace argosy::parallel::ddp {
 
+/// True if all bytes are zero; false if they are not the host's, or lie with gaps. Cost: reads up
+/// to the first that is not.
+[[nodiscard]] bool is_known_to_be_zero(const at::Tensor& tensor);
+
 /// Keeps the averages of an earlier backward pass, which gradients hold, while those of another
 /// pass are averaged in the buckets. The two are added at last, so that a sum of averages does not
 /// depend on who averaged.

@@ -17,6 +17,8 @@ struct PassNews {
   enum class What : int64_t {
     kFormat,     ///< the memory format is decided
     kRebuild,    ///< the buckets are made anew
+    kCleared,    ///< a pass that averages begins, and found no gradients
+    kZeroed,     ///< it found gradients that are zero
     kBucket,     ///< a pass that averages sends its next bucket
     kEndOfPass,  ///< it has sent all
     kEnd,        ///< the update ends

@@ -263,6 +263,45 @@ TEST(VirtualRanks, AddToGradientsThatWereNotCleared) {
   }
 }
 
+// As programs do that step after the passes: what an update has left is not added.
+TEST(VirtualRanks, MayClearGradientsInThePasses) {
+  Tensors expected;
+  std::mutex mutex;
+  for (const auto& [processes, to_none] : {std::pair(4, true),
+                                           {1, true},
+                                           {3, true},
+                                           {5, true},
+                                           {6, true},
+                                           {4, false},
+                                           {2, false},
+                                           {5, false}}) {
+    on_ranks(processes, [&, to_none = to_none](comm::Group& group) {
+      Model model(f32_heads(), group, {.virtual_ranks = 4});
+      for (int update = 0; update < 3; ++update) {
+        for_each_turn({.virtual_ranks = 4}, group, [&](const MicroBatch& each, const Turn& turn) {
+          model.begin(each);
+          if (each.begins_update()) {
+            model->zero_grad(to_none);
+          }
+          one_pass(model, turn);
+        });
+        model.end_update();
+        const torch::NoGradGuard no_grad;
+        for (at::Tensor& parameter : model.parameters()) {
+          parameter.sub_(parameter.grad(), 0.01);
+        }
+      }
+      Tensors mine;
+      for (const at::Tensor& parameter : model.parameters()) {
+        mine.push_back(parameter.grad().clone());
+      }
+      const std::lock_guard lock(mutex);
+      expected = expected.empty() ? mine : expected;
+      expect_same(mine, expected, fmt::format("rank {} of {}", group.rank(), group.size()));
+    });
+  }
+}
+
 struct NormedImpl : torch::nn::Module {
   NormedImpl() {
     norm = register_module("norm", torch::nn::BatchNorm1d(3));
