@@ -153,7 +153,10 @@ class DataLoader final {
   }
 
   /// Returns whose turn the batches are.
-  [[nodiscard]] BatchTurns turns() const { return core_->source.turns(); }
+  [[nodiscard]] BatchTurns turns() const {
+    core_->knows_turns = true;
+    return core_->source.turns();
+  }
   /// Returns the number of the loop's current batch in its epoch, from 0, and that epoch; -1
   /// without a loop.
   [[nodiscard]] int64_t current() const {
@@ -192,8 +195,12 @@ class DataLoader final {
     core_->source.load({state.epoch, state.position});
   }
 
-  /// Starts the next epoch. Blocks until the first batch is ready.
+  /// Starts the next epoch. Blocks until the first batch is ready. A spare, whose batches are
+  /// another rank's (BatchTurns), warns a program that has not asked for turns().
   [[nodiscard]] Iterator begin() {
+    if (!std::exchange(core_->knows_turns, true)) {
+      detail::warn_a_spare(core_->source.turns());
+    }
     if (const auto running = core_->running.lock(); running != nullptr && running->has_batch()) {
       detail::throw_already_iterating();
     }

@@ -37,6 +37,29 @@ TEST(DataLoader, SameBitsWithAnyNumberOfThreads) {
   }
 }
 
+TEST(DataLoader, OfASpareWarnsAProgramThatDoesNotKnow) {
+  const auto log_of_loop = [](int rank, bool asks) {
+    const TensorDataset set(torch::rand({12, 2}), torch::rand({12}));
+    DataLoader loader(
+        set,
+        DistributedBatchSampler(
+            set.size(), {.batch_size = 2, .num_replicas = 3, .rank = rank, .virtual_ranks = 2}));
+    ::testing::internal::CaptureStderr();
+    const bool is_spare = asks && loader.turns().spare;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      (void)run_epoch(loader);
+    }
+    EXPECT_EQ(is_spare, asks && rank == 2);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const std::string log = log_of_loop(2, false);
+  const std::string warning = "is a spare: its batches are those of virtual rank 0";
+  EXPECT_NE(log.find(warning), std::string::npos);
+  EXPECT_EQ(log.find(warning, log.find(warning) + 1), std::string::npos) << "told once";
+  EXPECT_EQ(log_of_loop(2, true), "");
+  EXPECT_EQ(log_of_loop(1, false), "");
+}
+
 TEST(DataLoader, TheSeedChangesOrderAndStreams) {
   const Augmented set;
   DataLoader a(set, {.batch_size = 53, .seed = 1});

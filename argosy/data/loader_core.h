@@ -62,7 +62,8 @@ struct LoaderCore {
   }
 
   const DataLoaderOptions options;
-  bool in_passes = false;  // the loop is in the middle of an update
+  bool in_passes = false;    // the loop is in the middle of an update
+  bool knows_turns = false;  // the program has asked, or was told
   Source source;
   TensorPool pool;
   LoaderStats stats;

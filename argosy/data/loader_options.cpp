@@ -221,6 +221,18 @@ void check_between_updates(bool in_passes) {
                "optimizer.step(), outside of the loop over the update's batches");
 }
 
+void warn_a_spare(const BatchTurns& turns) {
+  if (turns.spare) {
+    log::warn(
+        "[data.DataLoader] this process is a spare: its batches are those of virtual rank {}, "
+        "which "
+        "another process has too. Do not count them: leave them out where turns().spare is true, "
+        "or "
+        "evaluate with fleet::evaluation_sampler()",
+        turns.first);
+  }
+}
+
 void throw_already_iterating() {
   throw UsageError(
       "data.DataLoader",

@@ -85,6 +85,7 @@ PrefetchOptions prefetch_options(const DataLoaderOptions& options);
 /// UsageError naming the field in which a saved state does not fit this loader.
 void check_state(const LoaderState& saved, const LoaderState& own);
 [[noreturn]] void throw_already_iterating();
+void warn_a_spare(const BatchTurns& turns);
 /// UsageError in the middle of an update, which has no place to resume from.
 void check_between_updates(bool in_passes);
 

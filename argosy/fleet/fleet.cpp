@@ -67,7 +67,10 @@ void check_virtual_ranks(int64_t wanted, const DistributedStrategy& strategy, in
   if (wanted > 0 && wanted != processes && strategy.sync_batch_norm) {
     throw ConfigError("fleet.init",
                       fmt::format("sync_batch_norm needs as many processes as virtual ranks ({}), "
-                                  "here are {}: its ranks compute side by side",
+                                  "here are {}: its ranks compute side by side. Start {}, or give "
+                                  "virtual_ranks = {}, which is another recipe",
+                                  wanted,
+                                  processes,
                                   wanted,
                                   processes));
   }

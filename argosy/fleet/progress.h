@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "argosy/data/batch_sampler.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/fleet/fleet.h"
 
@@ -41,8 +42,7 @@ class ProgressLoader final {
     Iterator(ProgressLoader& owner, Inner inner) : owner_(owner), inner_(std::move(inner)) {}
     decltype(auto) operator*() { return *inner_; }
     Iterator& operator++() {
-      // Ranks have equal batches, so rank 0's stand for all.
-      owner_.bar_.advance(std::get<0>(*inner_).size(0) * worker_num());
+      owner_.bar_.advance(owner_.samples_of_all(std::get<0>(*inner_).size(0)));
       ++inner_;
       owner_.show_waiting(kWorthShowing);
       return *this;
@@ -72,6 +72,16 @@ class ProgressLoader final {
 
  private:
   static constexpr double kWorthShowing = 0.05;
+
+  /// Virtual ranks have equal batches, and ranks where there are none: rank 0's stand for all.
+  [[nodiscard]] int64_t samples_of_all(int64_t mine) const {
+    if constexpr (requires { data::BatchTurns(loader_.turns()); }) {
+      if (const data::BatchTurns turns = loader_.turns(); turns.virtual_ranks > 0) {
+        return mine * turns.virtual_ranks / turns.leaves;
+      }
+    }
+    return mine * worker_num();
+  }
 
   /// Shows the share of time that the loop waited for batches, if it is at least `least`.
   void show_waiting(double least) {

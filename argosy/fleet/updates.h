@@ -75,9 +75,13 @@ class Updates final {
   using Inner = decltype(std::declval<Loader&>().begin());
 
   struct State {
-    State(Loader& loader_of, Inner begin)
-        : loader(loader_of), at(std::move(begin)), place(loader.turns(), loader.epoch_of_loop()) {}
+    explicit State(Loader& loader_of)
+        : loader(loader_of),
+          turns(loader.turns()),
+          at(loader.begin()),
+          place(turns, loader.epoch_of_loop()) {}
     Loader& loader;
+    data::BatchTurns turns;  // asked for before the loop begins
     Inner at;
     detail::UpdatePlace place;
 
@@ -177,7 +181,7 @@ class Updates final {
   /// Errors: UsageError for a stream of unknown length.
   [[nodiscard]] int64_t size() const { return loader_.turns().updates(loader_.size()); }
   [[nodiscard]] Iterator begin() {
-    state_ = std::make_unique<State>(loader_, loader_.begin());
+    state_ = std::make_unique<State>(loader_);
     return Iterator(state_.get());
   }
   [[nodiscard]] static std::default_sentinel_t end() { return {}; }

@@ -1,11 +1,21 @@
 #include "argosy/metrics/each_once.h"
 
+#include <chrono>
+
 #include <ATen/Functions.h>
 
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"
 
 namespace argosy::metrics {
+
+void wait_for_shares(int64_t seen, const comm::Group& group) {
+  // Who dies or hangs meanwhile breaks the group by the deadlines of the others.
+  constexpr std::chrono::hours kPatience{24 * 7};
+  if (group.valid() && group.size() > 1) {
+    comm::barrier(group, {.timeout = seen == 0 ? kPatience : std::chrono::milliseconds(0)});
+  }
+}
 
 void check_each_once(std::string_view where, int64_t seen, int64_t size, const comm::Group& group) {
   if (!group.valid() || group.size() == 1) {

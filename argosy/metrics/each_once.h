@@ -15,4 +15,8 @@ namespace argosy::metrics {
 /// Errors: UsageError in the name of `where`, on all ranks.
 void check_each_once(std::string_view where, int64_t seen, int64_t size, const comm::Group& group);
 
+/// Returns when all ranks have evaluated their shares. One that had none, `seen` = 0, waits however
+/// long the others compute: it may be a spare. Collective over `group`, if that is valid.
+void wait_for_shares(int64_t seen, const comm::Group& group);
+
 }  // namespace argosy::metrics

@@ -77,7 +77,8 @@ comm::Group group_of(const Model& model, const comm::Group& given) {
 ///
 /// Errors: UsageError for a DataLoader whose sampler repeats samples, see check_each_once().
 ///
-/// The batches of a spare (data::BatchTurns) are another rank's and do not count.
+/// The batches of a spare (data::BatchTurns) are another rank's and do not count. It waits for the
+/// others without a deadline of its own.
 ///
 /// Collective over `group`, at the end. An empty group means the model's own, group(), or
 /// this process alone if the model has none. A wrapper with sync_buffers() first copies rank 0's
@@ -87,19 +88,19 @@ requires Metric<std::remove_cvref_t<M>>
 auto evaluate(Model&& model, Loader&& loader, M&& metric, const comm::Group& group = {}) {
   detail::sync_buffers(model);
   int64_t seen = 0;
-  {
+  bool spare = false;
+  if constexpr (requires { bool(loader.turns().spare); }) {
+    spare = loader.turns().spare;
+  }
+  if (!spare) {
     const EvaluationGuard guard(engine::module_of(model));
     for (auto&& [input, labels] : loader) {
-      if constexpr (requires { bool(loader.turns().spare); }) {
-        if (loader.turns().spare) {
-          break;
-        }
-      }
       metric.update(detail::predict(model, input), labels);
       seen += input.size(0);
     }
   }
   const comm::Group all = detail::group_of(model, group);
+  wait_for_shares(seen, all);
   if constexpr (requires { int64_t(loader.state().samples); }) {
     check_each_once("metrics.evaluate", seen, loader.state().samples, all);
   }

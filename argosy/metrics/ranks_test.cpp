@@ -1,8 +1,10 @@
 // N ranks report exactly what one process reports about the same samples.
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -42,6 +44,28 @@ std::vector<double> losses(int n) {
         std::ldexp(std::uniform_real_distribution<>(-1, 1)(random), static_cast<int>(i % 90) - 30));
   }
   return values;
+}
+
+/// Takes so long for a batch.
+struct SlowImpl : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) {
+    std::this_thread::sleep_for(400ms);
+    return x;
+  }
+};
+TORCH_MODULE(Slow);
+
+TEST(Evaluate, ARankWithoutBatchesWaitsLongerThanTheTimeout) {
+  const auto store = rendezvous::in_process_store();
+  test::run_ranks(2, [&](int rank) {
+    comm::Group group = comm::connect(
+        {.backend = "in_process", .store = store, .rank = rank, .size = 2, .timeout = 100ms});
+    std::vector<std::pair<at::Tensor, at::Tensor>> batches;
+    if (rank == 0) {
+      batches.emplace_back(torch::tensor({{0.0, 1.0}}), torch::tensor({1}));
+    }
+    EXPECT_EQ(evaluate(Slow(), batches, Accuracy(), group), 1.0);
+  });
 }
 
 class Ranks : public testing::TestWithParam<int> {};

@@ -189,8 +189,11 @@ struct TrainedBy {
   int threads = 0;     // of an operator
 
   /// Whether a training on so many processes keeps the virtual ranks unless another number is
-  /// given. Spares are for those who asked for a number.
-  [[nodiscard]] bool fits(int processes) const { return asked || ranks >= processes; }
+  /// given. Spares are for those who asked for a number, and norms over all ranks compute side by
+  /// side.
+  [[nodiscard]] bool fits(int processes) const {
+    return asked || ranks == processes || (ranks > processes && !fleet::strategy().sync_batch_norm);
+  }
 };
 
 /// nullopt: there is none to resume from, or it is of a version that knew no virtual ranks.

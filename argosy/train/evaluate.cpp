@@ -154,6 +154,7 @@ std::optional<Logs> evaluate_unless(Core& core,
   if (!complete) {
     return std::nullopt;
   }
+  metrics::wait_for_shares(seen, core.group);
   if (!options.num_iters.has_value()) {
     metrics::check_each_once("train.evaluate", seen, feed.samples(), core.group);
   }
@@ -210,6 +211,7 @@ std::vector<at::Tensor> predict(Core& core,
       }
     });
   }
+  metrics::wait_for_shares(static_cast<int64_t>(outputs.size()), core.group);
   double most = static_cast<double>(outputs.size());
   if (core.group.size() > 1) {
     const at::Tensor number = at::full({}, most, at::kDouble);

@@ -143,6 +143,32 @@ TEST(VirtualRanksOfFit, AreThoseOfTheCheckpointThatGoesOn) {
   EXPECT_EQ(resumed.substr(0, resumed.find('\n')), hash);
 }
 
+// They compute side by side, so that another number of processes is another recipe.
+TEST(VirtualRanksOfFit, OfATrainingWithNormsOverAllRanksAreTheProcesses) {
+  fleet::DistributedStrategy strategy;
+  strategy.sync_batch_norm = true;
+  const test::TempDir folder;
+  int64_t updates = 0;
+  for (const int processes : {3, 1, 2}) {
+    updates += 2;
+    run_job(
+        processes,
+        [&](int) {
+          Model model = testing::sgd_model();
+          const History history = model.fit(blobs(100),
+                                            {.batch_size = 2,
+                                             .epochs = 2,
+                                             .resume = Resume::kAuto,
+                                             .num_iters = updates,
+                                             .checkpoint = {.dir = folder.path().string()},
+                                             .log = {.verbose = 0}});
+          EXPECT_EQ(history.steps, updates);
+          EXPECT_EQ(fleet::virtual_ranks(), processes);
+        },
+        strategy);
+  }
+}
+
 TEST(VirtualRanksOfFit, NeedALoaderThatIsDealtToThem) {
   run_job(1, [](int) {
     Model model = testing::sgd_model();
