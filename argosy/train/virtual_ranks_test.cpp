@@ -12,6 +12,7 @@
 
 #include "argosy/engine/seed.h"
 #include "argosy/optim/lr_plateau.h"
+#include "argosy/optim/sgd.h"
 #include "argosy/train/callbacks/early_stopping.h"
 #include "argosy/train/resume_test_support.h"
 
@@ -154,7 +155,11 @@ TEST(VirtualRanksOfFit, OfATrainingWithNormsOverAllRanksAreTheProcesses) {
     run_job(
         processes,
         [&](int) {
-          Model model = testing::sgd_model();
+          torch::nn::Sequential net(torch::nn::Linear(testing::kFeatures, 4),
+                                    torch::nn::BatchNorm1d(4),
+                                    torch::nn::Linear(4, testing::kClasses));
+          Model model(net);
+          model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy());
           const History history = model.fit(blobs(100),
                                             {.batch_size = 2,
                                              .epochs = 2,
