@@ -304,6 +304,20 @@ TEST(Fit, WhatOneRankAsksForAllDo) {
   });
 }
 
+TEST(Fit, WhatASpareAsksForAllDo) {
+  run_job(3, [](int rank) {
+    Model model = sgd_model(small_net(), kMomentum);
+    const History history = model.fit(blobs(60),
+                                      {.batch_size = 2,
+                                       .epochs = 2,
+                                       .virtual_ranks = 2,
+                                       .callbacks = {StopAt(3, 2, true)},
+                                       .log = {.verbose = 0}});
+    EXPECT_EQ(history.steps, 4);
+    EXPECT_EQ(history.reason, rank == 2 ? "enough" : "another rank asked for it");
+  });
+}
+
 TEST(Fit, GradientsOfAnUpdateThatAnExceptionEndedAreNotTheNextOnes) {
   run_job(1, [](int) {
     struct Throws : Callback {

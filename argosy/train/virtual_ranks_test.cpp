@@ -1,5 +1,6 @@
 // fit() with virtual ranks: one result on any number of processes, also when it was stopped on some
 // and goes on with others.
+#include <array>
 #include <cstdint>
 #include <fstream>
 #include <sstream>
@@ -142,6 +143,48 @@ TEST(VirtualRanksOfFit, AreThoseOfTheCheckpointThatGoesOn) {
   part.num_iters.reset();
   const std::string resumed = train(part, 4);
   EXPECT_EQ(resumed.substr(0, resumed.find('\n')), hash);
+}
+
+/// The samples of blobs(), one after the other.
+struct BlobStream {
+  struct Reader {
+    data::TensorDataset<2> set;
+    data::Pass pass;
+    int64_t at = 0;
+    std::optional<std::array<at::Tensor, 2>> next() {
+      const int64_t i = pass.key(at++);
+      return i < set.size() ? std::optional(set.get(i)) : std::nullopt;
+    }
+  };
+  [[nodiscard]] static Reader stream(const data::Pass& pass) { return {blobs(100), pass}; }
+};
+
+// A spare reads another rank's share.
+TEST(VirtualRanksOfFit, EvaluateAndPredictEachSampleOfAStreamOnce) {
+  fleet::DistributedStrategy strategy;
+  strategy.virtual_ranks = 2;
+  const test::TempDir folder;
+  const auto result_on = [&](int processes) {
+    run_job(
+        processes,
+        [&](int rank) {
+          Model model = testing::sgd_model();
+          data::DataLoader loader(
+              BlobStream(), fleet::stream_shards({.batches = 3}), {.batch_size = 4});
+          const std::string logs = model.evaluate(loader, {.verbose = 0}).to_string();
+          const auto rows = model.predict(loader, {.verbose = 0}).at(0).size(0);
+          if (rank + 1 == processes) {
+            std::ofstream(folder.path() / "result") << logs << ", " << rows << " rows";
+          }
+        },
+        strategy);
+    std::stringstream text;
+    text << std::ifstream(folder.path() / "result").rdbuf();
+    return text.str();
+  };
+  const std::string expected = result_on(2);
+  EXPECT_THAT(expected, HasSubstr(", 24 rows"));
+  EXPECT_EQ(result_on(3), expected);
 }
 
 // They compute side by side, so that another number of processes is another recipe.

@@ -162,8 +162,8 @@ std::vector<torch::Tensor> two_trained(int processes, int64_t virtual_ranks, int
                              .bucket_cap_bytes = 1,
                              .memory_format = MemoryFormat::kAuto,
                              .virtual_ranks = virtual_ranks};
-    Wrapped one(without_dropout({.filters = 6}), group, options);
-    Wrapped other(without_dropout({.filters = 10}), group, options);
+    Wrapped one(without_dropout({.filters = 5}), group, options);
+    Wrapped other(without_dropout({.filters = 7}), group, options);
     optim::SGD one_optimizer(one, {.lr = 0.01});
     optim::SGD other_optimizer(other, {.lr = 0.01});
     const IndexRange mine = even_part(virtual_ranks, processes, group.rank());
@@ -188,6 +188,7 @@ std::vector<torch::Tensor> two_trained(int processes, int64_t virtual_ranks, int
     }
     EXPECT_EQ(one.stats().memory_format, "channels_last");
     EXPECT_EQ(other.stats().memory_format, "channels_last");
+    EXPECT_TRUE(one.stats().rebuilt && other.stats().rebuilt);
     std::vector<torch::Tensor> weights;
     for (const Wrapped* const each : {&one, &other}) {
       for (const torch::Tensor& parameter : each->parameters()) {
