@@ -225,10 +225,8 @@ void warn_a_spare(const BatchTurns& turns) {
   if (turns.spare) {
     log::warn(
         "[data.DataLoader] this process is a spare: its batches are those of virtual rank {}, "
-        "which "
-        "another process has too. Do not count them: leave them out where turns().spare is true, "
-        "or "
-        "evaluate with fleet::evaluation_sampler()",
+        "which another process has too. Do not count them: leave them out where turns().spare is "
+        "true, or evaluate with fleet::evaluation_sampler()",
         turns.first);
   }
 }

@@ -73,7 +73,8 @@ class ProgressLoader final {
  private:
   static constexpr double kWorthShowing = 0.05;
 
-  /// Virtual ranks have equal batches, and ranks where there are none: rank 0's stand for all.
+  /// Returns the samples of all while rank 0 takes `mine`. All virtual ranks have batches of one
+  /// size; without virtual ranks, all ranks have.
   [[nodiscard]] int64_t samples_of_all(int64_t mine) const {
     if constexpr (requires { data::BatchTurns(loader_.turns()); }) {
       if (const data::BatchTurns turns = loader_.turns(); turns.virtual_ranks > 0) {

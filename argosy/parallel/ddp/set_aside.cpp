@@ -5,8 +5,6 @@
 #include <optional>
 
 namespace argosy::parallel::ddp {
-namespace {}  // namespace
-
 bool is_known_to_be_zero(const at::Tensor& tensor) {
   const size_t bytes = tensor.nbytes();
   if (!tensor.is_cpu() || !tensor.is_non_overlapping_and_dense() || bytes == 0) {
