@@ -215,7 +215,23 @@ std::optional<Blame> Inquest::who_broke_the_link(int peer) const {
     blame = muster ? find_blame(*muster, peer, leavers) : std::nullopt;
     return blame.has_value();
   });
-  return known || !muster ? blame : find_blame(*muster, -1, Leavers::kBlamed);
+  if (!known && muster) {
+    blame = find_blame(*muster, -1, Leavers::kBlamed);
+    return blame ? blame : who_gave_up(*muster);
+  }
+  return blame;
+}
+
+/// Returns the last words of a rank that waited too long for no rank in particular: every rank had
+/// come, but data did not. That broke its links.
+std::optional<Blame> Inquest::who_gave_up(const Muster& muster) const {
+  for (const auto& departure : muster.left) {
+    std::optional<Blame> blame = Blame::parse(departure.note);
+    if (blame && blame->kind == Blame::Kind::kTimeout && rank_of(departure.member) != rank_) {
+      return blame;
+    }
+  }
+  return std::nullopt;
 }
 
 Verdict Inquest::link_broken(const Attempt& what, const LinkBroken& broken) const {

@@ -81,6 +81,7 @@ class Inquest final {
                                             const Muster& muster,
                                             const Progress& mine) const;
   [[nodiscard]] std::optional<Blame> who_broke_the_link(int peer) const;
+  [[nodiscard]] std::optional<Blame> who_gave_up(const Muster& muster) const;
   [[nodiscard]] Findings inquire(const Attempt& what, Findings found, const Progress& mine) const;
   [[nodiscard]] Verdict store_is_gone(const Attempt& what, const Error& why) const;
 

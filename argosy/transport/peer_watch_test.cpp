@@ -178,6 +178,18 @@ TEST_F(PeerWatchTest, AMismatchIsToldToThoseWhoHadNoPartInIt) {
   EXPECT_THAT(peers_of(heard), IsEmpty());
 }
 
+// Rank 0 came a moment before rank 1's deadline, so it finds a broken link where rank 1 waited in
+// vain. That all ranks had come is known; that one sends other sizes is what is left.
+TEST_F(PeerWatchTest, WhoGaveUpOnDataSaysSo) {
+  const auto mine = watch(0, {.patience = 20ms});
+  announce(1)->leave("victim timeout  | rank 1's all_to_all_v timed out: other sizes?");
+  const auto heard = mine->link_broken({.op = "all_to_all_v", .seq = 2}, {1, "reset"});
+  EXPECT_THAT(message_of(heard),
+              HasSubstr("rank 1's all_to_all_v timed out: other sizes?; all_to_all_v (seq 2) "
+                        "cannot complete (reset)"));
+  EXPECT_THAT(peers_of(heard), IsEmpty());
+}
+
 TEST_F(PeerWatchTest, AFailedMessageDoesNotMoveItsRankInTheOrderOfCollectives) {
   const auto mine = watch(0, {.patience = 20s});
   for (int i = 0; i < 3; ++i) {
