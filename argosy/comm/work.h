@@ -9,6 +9,11 @@ namespace argosy::comm {
 
 class WorkState;
 
+/// The timeout of a rank that waits while others compute, such as a spare. Who dies breaks the
+/// group at once; who hangs breaks it by the deadlines of the others, if there are some that
+/// compute.
+inline constexpr std::chrono::hours kWhileOthersCompute{24 * 7};
+
 /// A running operation. A handle: copies are the same operation.
 ///
 /// An operation's timeout counts from the moment it starts, after the operations before it have

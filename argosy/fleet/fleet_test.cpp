@@ -257,9 +257,10 @@ struct WaitedFor {
   [[nodiscard]] Stats stats() const { return {share}; }
 };
 
-std::string drawn_of(WaitedFor loader) {
+std::string drawn_of(WaitedFor loader, int64_t total = 12) {
   std::FILE* file = std::tmpfile();
-  auto shown = progress(loader, {.total = 12, .style = events::ProgressStyle::kLines, .out = file});
+  auto shown =
+      progress(loader, {.total = total, .style = events::ProgressStyle::kLines, .out = file});
   for ([[maybe_unused]] auto& batch : shown) {
   }
   shown.finish();
@@ -275,6 +276,20 @@ TEST(Fleet, TheLastLineSaysHowLongTheLoaderWasWaitedFor) {
     EXPECT_THAT(drawn_of({.share = 0.124}), HasSubstr("100%  input-bound 12 %"));
     EXPECT_THAT(drawn_of({.share = 0}), HasSubstr("input-bound 0 %"));
   });
+}
+
+// Rank 0 takes 12 samples, as 3 of 8 virtual ranks do, or as the only one.
+TEST(Fleet, ProgressIsThatOfAllVirtualRanks) {
+  for (const auto& [virtual_ranks, processes, total] :
+       {std::tuple(8, 3, 32), {1, 2, 12}, {3, 2, 18}}) {
+    run_job(processes,
+            [total = total](const std::string&) {
+              if (is_first_worker()) {
+                EXPECT_THAT(drawn_of({}, total), ::testing::StartsWith("100%"));
+              }
+            },
+            {.virtual_ranks = virtual_ranks});
+  }
 }
 
 TEST(Fleet, ADegreeThatIsNotTheNumberOfRanksIsRefused) {

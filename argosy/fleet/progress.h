@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "argosy/data/batch_sampler.h"
+#include "argosy/base/even_part.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/fleet/fleet.h"
 
@@ -42,7 +42,7 @@ class ProgressLoader final {
     Iterator(ProgressLoader& owner, Inner inner) : owner_(owner), inner_(std::move(inner)) {}
     decltype(auto) operator*() { return *inner_; }
     Iterator& operator++() {
-      owner_.bar_.advance(owner_.samples_of_all(std::get<0>(*inner_).size(0)));
+      owner_.advance(std::get<0>(*inner_).size(0));
       ++inner_;
       owner_.show_waiting(kWorthShowing);
       return *this;
@@ -73,15 +73,13 @@ class ProgressLoader final {
  private:
   static constexpr double kWorthShowing = 0.05;
 
-  /// Returns the samples of all while rank 0 takes `mine`. All virtual ranks have batches of one
-  /// size; without virtual ranks, all ranks have.
-  [[nodiscard]] int64_t samples_of_all(int64_t mine) const {
-    if constexpr (requires { data::BatchTurns(loader_.turns()); }) {
-      if (const data::BatchTurns turns = loader_.turns(); turns.virtual_ranks > 0) {
-        return mine * turns.virtual_ranks / turns.leaves;
-      }
-    }
-    return mine * worker_num();
+  /// Shows how far all are when rank 0 has taken `samples` more. All virtual ranks have batches of
+  /// one size.
+  void advance(int64_t samples) {
+    taken_ += samples;
+    const int64_t own = even_part(virtual_ranks(), worker_num(), 0).size();
+    const int64_t all = taken_ * virtual_ranks() / own;
+    bar_.advance(all - std::exchange(shown_, all));
   }
 
   /// Shows the share of time that the loop waited for batches, if it is at least `least`.
@@ -95,6 +93,8 @@ class ProgressLoader final {
 
   Loader& loader_;
   events::ProgressBar bar_;
+  int64_t taken_ = 0;  // by rank 0
+  int64_t shown_ = 0;
 };
 
 /// Iterates over `loader` and shows on rank 0 the progress of the epoch, the samples per second of

@@ -18,6 +18,8 @@
 #include "argosy/data/tensor_dataset.h"
 #include "argosy/engine/seed.h"
 #include "argosy/fleet/fleet_test_support.h"
+#include "argosy/metrics/accuracy.h"
+#include "argosy/metrics/evaluate.h"
 #include "argosy/optim/adam.h"
 #include "argosy/optim/sgd.h"
 
@@ -65,6 +67,7 @@ struct Job {
   int epochs = 2;
   bool shuffle = true;
   bool overlap_update = false;
+  bool evaluates = false;  ///< by the loader of the training, after each epoch
 };
 
 /// Trains in `processes` processes. Returns what each rank has at the end: "<hash> <passes>".
@@ -99,6 +102,9 @@ std::vector<std::string> train(const Job& job, int processes) {
             optimizer.step();
             optimizer.zero_grad();
           }
+          if (job.evaluates) {
+            metrics::evaluate(model, loader, metrics::Accuracy());
+          }
         }
         std::ofstream(folder.path() / std::to_string(worker_index()))
             << hash_of(*model.module()) << ' ' << passes;
@@ -127,6 +133,18 @@ TEST(Updates, HaveOneHashOnAnyNumberOfProcesses) {
       }
     }
     EXPECT_NE(hash_in(train({.virtual_ranks = 4, .micros = job.micros}, 1).front()), expected);
+  }
+}
+
+// The evaluation is an epoch of the loader, on a spare too.
+TEST(Updates, GoOnAfterAnEvaluationByTheSameLoader) {
+  const Job job{.virtual_ranks = 4, .evaluates = true};
+  const std::string expected = hash_in(train(job, 4).front());
+  EXPECT_NE(hash_in(train({.virtual_ranks = 4}, 4).front()), expected);
+  for (const int processes : {1, 3, 5}) {
+    for (const std::string& end : train(job, processes)) {
+      EXPECT_EQ(hash_in(end), expected) << processes << " processes";
+    }
   }
 }
 

@@ -10,10 +10,9 @@
 namespace argosy::metrics {
 
 void wait_for_shares(int64_t seen, const comm::Group& group) {
-  // Who dies or hangs meanwhile breaks the group by the deadlines of the others.
-  constexpr std::chrono::hours kPatience{24 * 7};
   if (group.valid() && group.size() > 1) {
-    comm::barrier(group, {.timeout = seen == 0 ? kPatience : std::chrono::milliseconds(0)});
+    using Timeout = std::chrono::milliseconds;
+    comm::barrier(group, {.timeout = seen == 0 ? Timeout(comm::kWhileOthersCompute) : Timeout(0)});
   }
 }
 

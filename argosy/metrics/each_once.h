@@ -16,7 +16,8 @@ namespace argosy::metrics {
 void check_each_once(std::string_view where, int64_t seen, int64_t size, const comm::Group& group);
 
 /// Returns when all ranks have evaluated their shares. One that had none, `seen` = 0, waits however
-/// long the others compute: it may be a spare. Collective over `group`, if that is valid.
+/// long the others compute (comm::kWhileOthersCompute): it may be a spare. Collective over `group`,
+/// if that is valid.
 void wait_for_shares(int64_t seen, const comm::Group& group);
 
 }  // namespace argosy::metrics

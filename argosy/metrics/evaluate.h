@@ -50,6 +50,14 @@ void sync_buffers(Model& model) {
   }
 }
 
+/// For who leaves a loop out that others make: the next one is of the same epoch as theirs.
+template <typename Loader>
+void skip_epoch(Loader& loader) {
+  if constexpr (requires { loader.set_epoch(loader.epoch() + 1); }) {
+    loader.set_epoch(loader.epoch() + 1);
+  }
+}
+
 template <typename Model>
 comm::Group group_of(const Model& model, const comm::Group& given) {
   if constexpr (requires { comm::Group(model.group()); }) {
@@ -92,7 +100,9 @@ auto evaluate(Model&& model, Loader&& loader, M&& metric, const comm::Group& gro
   if constexpr (requires { bool(loader.turns().spare); }) {
     spare = loader.turns().spare;
   }
-  if (!spare) {
+  if (spare) {
+    detail::skip_epoch(loader);
+  } else {
     const EvaluationGuard guard(engine::module_of(model));
     for (auto&& [input, labels] : loader) {
       metric.update(detail::predict(model, input), labels);

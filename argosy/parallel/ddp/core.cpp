@@ -63,10 +63,11 @@ void check_norms(const torch::nn::Module& module, const comm::LeafDeal& deal) {
         norm == nullptr || norm->peers() == nullptr,
         "parallel.ddp",
         "{} is a SyncBatchNorm, which needs as many processes as virtual ranks: here are {} "
-        "processes for {}",
+        "processes for {}. Give virtual_ranks = {} where a training begins or goes on",
         item.key(),
         deal.ranks(),
-        deal.leaves());
+        deal.leaves(),
+        deal.ranks());
   }
 }
 
@@ -257,6 +258,11 @@ void Core::settle_format(const Forward& forward) {
       !module_->is_training()) {
     return;
   }
+  if (*passed_in_eval_) {  // sums of earlier virtual ranks would be in the old order
+    use_format(engine::MemoryFormat::kAsIs,
+               "there was a backward in evaluation mode before the first forward in training mode");
+    return;
+  }
   tell_spares(PassNews::What::kFormat);
   decide_format([&] { return objection_to_channels_last(*module_, forward); });
 }
@@ -271,7 +277,9 @@ bool Core::first_passes_are_aligned() const {
 }
 
 void Core::decide_format(const std::function<std::string()>& objection_of_rank) {
-  unshare_parameters();
+  if (!shares_later_) {
+    unshare_parameters();
+  }
   std::string objection = objection_of_rank();
   if (!alone() && first_passes_are_aligned()) {
     const auto all = comm::all_gather_object(objection, group_, {.timeout = options_.timeout});
@@ -284,7 +292,9 @@ void Core::decide_format(const std::function<std::string()>& objection_of_rank) 
   } else {
     use_format(engine::MemoryFormat::kAsIs, "the model was tried in channels_last: " + objection);
   }
-  share_parameters();
+  if (!shares_later_) {
+    share_parameters();
+  }
 }
 
 void Core::settle_format(engine::MemoryFormat format, std::string reason) {
@@ -365,6 +375,13 @@ void Core::before_forward() {
 
 void Core::after_forward(std::span<const at::Tensor> outputs) {
   forward_time_ = std::chrono::steady_clock::now() - forward_began_;
+  if (format_.open && !module_->is_training()) {
+    for (const at::Tensor& output : outputs) {
+      if (output.requires_grad() && !output.is_leaf()) {
+        output.register_hook([passed = passed_in_eval_](const at::Tensor&) { *passed = true; });
+      }
+    }
+  }
   if (!alone() && at::GradMode::is_enabled()) {
     reducer_->after_forward(outputs, averages());
   }
@@ -438,6 +455,11 @@ void Core::begin(const MicroBatch& micro_batch) {
     tell_spares(PassNews::What::kRebuild);
     reducer_->rebuild(0);
   }
+  // Nor may it change there the weights that others still read.
+  if (micro_batch.begins_update() && format_.open && !first_passes_are_aligned() &&
+      !std::exchange(shares_later_, true)) {
+    unshare_parameters();
+  }
 }
 
 void Core::end_update() {
@@ -453,6 +475,9 @@ void Core::end_update() {
   leaf_buffers_.end_update();
   if (reducer_->end_update() && options_.broadcast_buffers) {
     sync_buffers();
+  }
+  if (std::exchange(shares_later_, false)) {
+    share_parameters();
   }
 }
 

@@ -149,6 +149,9 @@ class Core final {
   int no_sync_depth_ = 0;
   std::optional<MicroBatch> micro_batch_;  // whose passes follow
   bool buffers_differ_ = false;            // an update was left
+  bool shares_later_ = false;              // parameters, where the update ends
+  // While the format is open: a backward of a forward in evaluation mode.
+  std::shared_ptr<bool> passed_in_eval_ = std::make_shared<bool>(false);
   std::chrono::steady_clock::time_point forward_began_{};
   std::chrono::nanoseconds forward_time_{0};
 };

@@ -151,7 +151,8 @@ class DistributedDataParallel final {
   /// Says to which micro-batch of which virtual rank the forward and backward passes that follow
   /// belong, until the next call. fleet::updates() and fit() call it. Gradients are averaged, over
   /// all virtual ranks, in the passes of the last micro-batch of the process's last virtual rank;
-  /// until then no parameter has a grad() between two virtual ranks.
+  /// until then no parameter has a grad() between two virtual ranks. Collective where an update
+  /// begins: begin all wrappers before the first pass of any.
   ///
   ///     for (int64_t leaf = 0; leaf < 2; ++leaf) {                  // 4 virtual ranks, 2 processes
   ///       model.begin({.leaf = leaf, .leaves = 2});

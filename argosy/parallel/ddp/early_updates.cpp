@@ -1,5 +1,6 @@
 #include "argosy/parallel/ddp/early_updates.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -34,14 +35,18 @@ comm::Work EarlyUpdates::start(std::vector<at::Tensor> parameters, comm::Group& 
 }
 
 void EarlyUpdates::check_steps_complete() const {
-  for (const std::weak_ptr<optim::OptimizerImpl>& each : optimizers_) {
+  ARGOSY_CHECK(!under_way(),
+               "parallel.ddp",
+               "backward() again before optimizer.step(): with overlap_update each averaged "
+               "backward is followed by a step. Gather gradients of several passes under "
+               "no_sync().");
+}
+
+bool EarlyUpdates::under_way() const {
+  return std::ranges::any_of(optimizers_, [](const std::weak_ptr<optim::OptimizerImpl>& each) {
     const std::shared_ptr<optim::OptimizerImpl> optimizer = each.lock();
-    ARGOSY_CHECK(optimizer == nullptr || !optimizer->stepped_early(),
-                 "parallel.ddp",
-                 "backward() again before optimizer.step(): with overlap_update each averaged "
-                 "backward is followed by a step. Gather gradients of several passes under "
-                 "no_sync().");
-  }
+    return optimizer != nullptr && optimizer->stepped_early();
+  });
 }
 
 void EarlyUpdates::abandon() noexcept {

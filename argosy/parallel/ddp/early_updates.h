@@ -26,6 +26,8 @@ class EarlyUpdates final {
   [[nodiscard]] comm::Work start(std::vector<at::Tensor> parameters, comm::Group& group) const;
   /// Errors: UsageError if a backward pass was not followed by its step().
   void check_steps_complete() const;
+  /// True if such a step has begun, so that parameters may have new values.
+  [[nodiscard]] bool under_way() const;
   /// Call it after a pass that failed: a running update ends, and none follows. The program may
   /// then use its optimizers freely.
   void abandon() noexcept;

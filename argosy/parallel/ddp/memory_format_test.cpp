@@ -153,8 +153,43 @@ TEST(MemoryFormatChoice, IsASparesTooWhichTriesNothing) {
   }
 }
 
+// Else the sums of earlier virtual ranks would be in another order than those of later ones.
+TEST(MemoryFormatChoice, ABackwardInEvaluationModeBeforeTheFirstTrainingForwardSettlesIt) {
+  std::vector<torch::Tensor> expected;
+  std::mutex mutex;
+  for (const int processes : {3, 1, 2, 4}) {
+    on_ranks(processes, [&](comm::Group& group) {
+      Wrapped model(
+          without_dropout(), group, {.memory_format = MemoryFormat::kAuto, .virtual_ranks = 3});
+      const IndexRange mine = even_part(3, group.size(), group.rank());
+      for (int64_t leaf = 0; leaf < mine.size(); ++leaf) {
+        const torch::Tensor x = images(static_cast<int>(mine.begin + leaf), 0);
+        model.begin({.leaf = leaf, .leaves = mine.size()});
+        model.eval();
+        model(x * 0.5).square().sum().backward();
+        model.train();
+        model(x).square().sum().backward();
+        EXPECT_EQ(model.stats().memory_format, "as_is");
+        EXPECT_THAT(model.stats().memory_format_reason, HasSubstr("backward in evaluation mode"));
+      }
+      model.end_update();
+      const std::lock_guard lock(mutex);
+      for (size_t i = 0; const torch::Tensor& parameter : model.parameters()) {
+        if (expected.size() <= i) {
+          expected.push_back(parameter.grad().clone());
+        }
+        EXPECT_TRUE(parameter.grad().equal(expected[i++])) << processes << " processes";
+      }
+    });
+  }
+}
+
 /// The weights of two networks whose passes alternate, after some updates. All ranks have the same.
-std::vector<torch::Tensor> two_trained(int processes, int64_t virtual_ranks, int64_t micros) {
+/// `share`: the ranks have the parameters in common, and divide the steps.
+std::vector<torch::Tensor> two_trained(int processes,
+                                       int64_t virtual_ranks,
+                                       int64_t micros,
+                                       bool share = false) {
   std::vector<torch::Tensor> result;
   std::mutex mutex;
   on_ranks(processes, [&](comm::Group& group) {
@@ -166,6 +201,10 @@ std::vector<torch::Tensor> two_trained(int processes, int64_t virtual_ranks, int
     Wrapped other(without_dropout({.filters = 7}), group, options);
     optim::SGD one_optimizer(one, {.lr = 0.01});
     optim::SGD other_optimizer(other, {.lr = 0.01});
+    if (share && processes > 1) {
+      EXPECT_TRUE(one.divide_step(one_optimizer, {.share_parameters = true}));
+      EXPECT_TRUE(other.divide_step(other_optimizer, {.share_parameters = true}));
+    }
     const IndexRange mine = even_part(virtual_ranks, processes, group.rank());
     for (int update = 0; update < 3; ++update) {
       for (int64_t leaf = 0; leaf < mine.size(); ++leaf) {
@@ -189,6 +228,10 @@ std::vector<torch::Tensor> two_trained(int processes, int64_t virtual_ranks, int
     EXPECT_EQ(one.stats().memory_format, "channels_last");
     EXPECT_EQ(other.stats().memory_format, "channels_last");
     EXPECT_TRUE(one.stats().rebuilt && other.stats().rebuilt);
+    if (share && processes > 1) {  // the ranks are threads
+      const std::string place = fmt::format("{}", other->conv->weight.data_ptr());
+      EXPECT_THAT(comm::all_gather_object(place, group), ::testing::Each(place));
+    }
     std::vector<torch::Tensor> weights;
     for (const Wrapped* const each : {&one, &other}) {
       for (const torch::Tensor& parameter : each->parameters()) {
@@ -218,6 +261,16 @@ TEST(MemoryFormatChoice, OfTwoNetworksIsTheSameOnAnyNumberOfProcesses) {
               << processes;
         }
       }
+    }
+  }
+}
+
+TEST(MemoryFormatChoice, OfTwoNetworksThatShareParametersIsTheSameOnAnyNumberOfProcesses) {
+  const auto expected = two_trained(1, 3, 1);
+  for (const int processes : {2, 3, 4}) {
+    const auto got = two_trained(processes, 3, 1, true);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_TRUE(got[i].equal(expected[i])) << i << " on " << processes << " processes";
     }
   }
 }

@@ -62,6 +62,12 @@ void Reducer::check_ready_for_forward() const {
                kWhere,
                "forward was called while a backward pass of the same wrapper is under way. Call "
                "the inner module (module()) for a nested forward.");
+  ARGOSY_CHECK(!in_update_ || !early_.under_way(),
+               kWhere,
+               "forward was called after the last backward of the update and before "
+               "optimizer.step(). With overlap_update that backward has changed the weights "
+               "already, and for how many virtual ranks depends on the processes: leave "
+               "overlap_update out.");
 }
 
 bool Reducer::rebuild_due() const {
@@ -272,9 +278,6 @@ void Reducer::open_pass() {
   if (!sync_) {
     return;
   }
-  if (const auto cleared = std::exchange(cleared_, std::nullopt)) {
-    tell(*cleared);
-  }
   auto token = std::make_shared<PassToken>(weak_from_this());
   engine::at_end_of_backward([token] { token->end(); });
   stage_ = Stage::kOpen;
@@ -284,6 +287,9 @@ void Reducer::open_pass() {
 void Reducer::start_pass() {
   early_.check_steps_complete();
   stage_ = Stage::kStarted;
+  if (const auto cleared = std::exchange(cleared_, std::nullopt)) {
+    tell(*cleared);
+  }
   // While ranks have uneven inputs they count differently.
   if (uneven_ == nullptr && !keeps()) {
     checks_.begin(reduction_, micro_batch_);
@@ -422,6 +428,7 @@ void Reducer::end_pass() {
     stage_ = Stage::kIdle;
     if (!aside_.empty()) {
       give_back();
+      cleared_.reset();
     }
     return;
   }

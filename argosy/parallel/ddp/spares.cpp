@@ -11,9 +11,6 @@ namespace argosy::parallel::ddp {
 namespace {
 
 constexpr double kUnscaled = 0;
-/// A spare waits while others compute all their passes. Who dies or hangs meanwhile breaks the
-/// group by the deadlines of the others.
-constexpr std::chrono::hours kPatience{24 * 7};
 
 }  // namespace
 
@@ -41,7 +38,7 @@ void Spares::tell(const PassNews& news) {
 
 PassNews Spares::next() {
   const at::Tensor wire = at::zeros({5}, at::kDouble);
-  comm::broadcast(wire, group_, {.timeout = kPatience});
+  comm::broadcast(wire, group_, {.timeout = comm::kWhileOthersCompute});
   const auto* const values = wire.data_ptr<double>();
   scale_ = optim::follow_loss_scale(values[4]);
   if (values[4] == kUnscaled) {

@@ -283,6 +283,9 @@ TEST(VirtualRanks, MayClearGradientsInThePasses) {
           if (each.begins_update()) {
             model->zero_grad(to_none);
           }
+          if (turn.virtual_rank == 0) {  // a penalty that not all of them have
+            (void)torch::autograd::grad({loss(model, turn)}, {model->left->weight});
+          }
           one_pass(model, turn);
         });
         model.end_update();
@@ -516,6 +519,28 @@ TEST(VirtualRanksErrors, AStepAfterTheLastOfThemButBeforeTheEndIsNamed) {
     EXPECT_THAT(error_of([&] { model.end_update(); }),
                 HasSubstr("Call optimizer.step() after the loop over them"));
   });
+}
+
+// As for a discriminator after its own pass, while its generator learns.
+TEST(VirtualRanksErrors, AForwardAfterAnUpdateThatOverlapsIsNamed) {
+  for (const int processes : {1, 2}) {
+    on_ranks(processes, [](comm::Group& group) {
+      Model model(f32_heads(), group, {.virtual_ranks = 2});
+      optim::SGD optimizer(model, {.lr = 0.1});
+      const bool divides = model.divide_step(optimizer, {.overlap_update = true});
+      const IndexRange mine = even_part(2, group.size(), group.rank());
+      for (int64_t leaf = 0; leaf < mine.size(); ++leaf) {
+        model.begin({.leaf = leaf, .leaves = mine.size()});
+        one_pass(model, {mine.begin + leaf});
+        if (leaf + 1 < mine.size()) {
+          (void)model(input_of({}), true, true);
+        }
+      }
+      EXPECT_EQ(divides, group.size() > 1);
+      EXPECT_THAT(error_of([&] { (void)model(input_of({}), true, true); }),
+                  HasSubstr("leave overlap_update out"));
+    });
+  }
 }
 
 TEST(VirtualRanksErrors, AnEndThatWasForgottenIsNamed) {
