@@ -1,5 +1,7 @@
 /// The memory format of a wrapped model: what is chosen, that the results stay, that nothing else
 /// moves.
+#include <fmt/format.h>
+
 #include <mutex>
 #include <optional>
 #include <string>
