@@ -11,6 +11,7 @@
 
 #include "argosy/base/even_part.h"
 #include "argosy/optim/grad_scaler.h"
+#include "argosy/optim/sgd.h"
 #include "argosy/parallel/convert_sync_batchnorm.h"
 #include "argosy/parallel/ddp/core.h"
 #include "argosy/parallel/ddp/ddp_test_support.h"
