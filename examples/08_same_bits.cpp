@@ -2,6 +2,8 @@
 // passes.
 //
 //     argosy launch --nproc_per_node 2 ./08_same_bits [folder of Fashion-MNIST]
+//
+// One process by the launcher too, which chooses OpenBLAS's kernels: --nproc_per_node 1.
 #include <argosy/argosy.h>
 
 #include <torch/torch.h>

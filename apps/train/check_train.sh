@@ -206,4 +206,7 @@ expect 2 "--submission: expected --out FILE.csv" predict faces --submission "$2/
 if error=$("$program" train --list all 2>&1 >/dev/full) || [[ $error != *"No space left"* ]]; then
   complain "argosy train --list all >/dev/full: expected a failure that says why, got: $error"
 fi
+if error=$("$program" evaluate cifar 2>&1 >/dev/full) || [[ $error != *"written"* && $error != *"No space left"* ]]; then
+  complain "argosy evaluate >/dev/full: expected a failure that says why, got: $error"
+fi
 exit "$failed"

@@ -125,6 +125,11 @@ std::string kernels_in_use() {
   return kernels;
 }
 
+bool openblas_chooses_by_model() {
+  return setup_cpu().blas == Blas::kOpenBlas && os::usable_cpu().avx512 &&
+         !env::get("OPENBLAS_CORETYPE").has_value();
+}
+
 void release_free_memory() {
   if (setup_cpu().memory_kept) {
     ::malloc_trim(0);

@@ -52,6 +52,9 @@ void use_threads(int threads);
 /// Returns in words what decides how an operator rounds beside its inputs: the number of threads
 /// and the instructions that libtorch chose. Machines that differ in it come to other bits.
 [[nodiscard]] std::string kernels_in_use();
+/// Whether OpenBLAS takes its kernels by the processor's model, of which it may know too little to
+/// see AVX-512, although argosy launch would choose them (OPENBLAS_CORETYPE).
+[[nodiscard]] bool openblas_chooses_by_model();
 
 /// Returns free memory to the system if it is kept (ARGOSY_MALLOC). For the end of a preparation
 /// whose memory the steps do not need. Cost: milliseconds.

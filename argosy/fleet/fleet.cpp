@@ -7,6 +7,7 @@
 #include <optional>
 #include <system_error>
 #include <unordered_map>
+#include <utility>
 
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
@@ -14,11 +15,14 @@
 #include "argosy/base/log.h"
 #include "argosy/base/text.h"
 #include "argosy/comm/collectives.h"
+#include "argosy/comm/json.h"
 #include "argosy/engine/cpu.h"
 #include "argosy/fleet/gradient_merge.h"
 #include "argosy/fleet/large_batch.h"
 #include "argosy/parallel/any_rank.h"
 #include "argosy/rendezvous/environment.h"
+
+#include <nlohmann/json.hpp>
 
 namespace argosy::fleet {
 namespace {
@@ -38,6 +42,7 @@ struct Job {
   std::unordered_map<const void*, std::weak_ptr<parallel::ddp::Core>> distributed;
   std::vector<std::weak_ptr<optim::OptimizerImpl>> prepared;  // by distributed_optimizer()
   std::string run_dir;
+  bool told_of_kernels = false;
 };
 
 std::optional<Job>& slot() {
@@ -76,19 +81,40 @@ void check_virtual_ranks(int64_t wanted, const DistributedStrategy& strategy, in
   }
 }
 
-/// Unlike machines come to a result that depends on who computed what.
-void warn_of_other_kernels(const comm::Group& group) {
-  const auto all = comm::all_gather_object(engine::kernels_in_use(), group);
+/// Ranks that were given different numbers would deal the samples differently. And unlike machines
+/// come to a result that depends on who computed what. `wanted`: 0: one for each process.
+void agree_on_virtual_ranks(int64_t wanted, const comm::Group& group) {
+  const auto all = comm::all_gather_object(nlohmann::json{wanted, engine::kernels_in_use()}, group);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank][0] != all[0][0]) {
+      throw ConfigError("fleet.init",
+                        fmt::format("rank {} has virtual_ranks {}, rank 0 has {}. Give all ranks "
+                                    "the same number.",
+                                    rank,
+                                    all[rank][0].get<int64_t>(),
+                                    all[0][0].get<int64_t>()));
+    }
+  }
   const auto other = std::ranges::find_if(all, [&](const auto& each) { return each != all[0]; });
-  if (other != all.end() && group.rank() == 0) {
+  if (wanted > 0 && other != all.end() && group.rank() == 0) {
     log::warn(
         "[fleet.init] rank {} computes operators by {}, rank 0 by {}: with virtual ranks the "
         "result "
         "depends on which of them computes what. Give all ranks the same OMP_NUM_THREADS, and "
         "unlike machines argosy launch --cpu_capability",
         other - all.begin(),
-        *other,
-        all[0]);
+        (*other)[1].get<std::string>(),
+        all[0][1].get<std::string>());
+  }
+}
+
+/// OpenBLAS of Debian knows processors with AVX-512 by their model, and argosy launch tells it.
+void warn_of_kernels_without_launcher(const comm::Group& group) {
+  if (group.rank() == 0 && engine::openblas_chooses_by_model()) {
+    log::warn(
+        "[fleet.init] virtual_ranks: without argosy launch, which chooses OpenBLAS's kernels, the "
+        "bits are those of other trainings that start so, and may not be those of launched ones. "
+        "Start one process by argosy launch --nproc_per_node 1");
   }
 }
 
@@ -203,7 +229,8 @@ void init(const DistributedStrategy& strategy, const comm::InitOptions& options)
                      .leaves = {},
                      .distributed = {},
                      .prepared = {},
-                     .run_dir = {}});
+                     .run_dir = {},
+                     .told_of_kernels = false});
   if (strategy.virtual_ranks > 0) {
     engine::use_threads(1);
   }
@@ -377,12 +404,15 @@ void deal_to(int64_t virtual_ranks) {
   Job& state = job("init");
   const int64_t wanted = virtual_ranks > 0 ? virtual_ranks : state.strategy.virtual_ranks;
   check_virtual_ranks(wanted, state.strategy, state.group.size());
+  if (state.group.size() > 1) {
+    agree_on_virtual_ranks(wanted, state.group);
+  }
   const int64_t leaves = wanted > 0 ? wanted : state.group.size();
+  if (wanted > 0 && !std::exchange(state.told_of_kernels, true)) {
+    warn_of_kernels_without_launcher(state.group);
+  }
   if (state.leaves != nullptr && state.leaves->leaves() == leaves) {
     return;
-  }
-  if (wanted > 0 && state.group.size() > 1) {
-    warn_of_other_kernels(state.group);
   }
   if (leaves < state.group.size() && state.group.rank() == 0) {
     log::warn(
@@ -415,6 +445,15 @@ void begin_micro_batch(const parallel::MicroBatch& micro_batch) {
 
 void end_micro_batches() {
   parallel::ddp::Core::for_each(job("updates").group, [](auto& core) { core.end_update(); });
+}
+
+void check_outside_of_passes(const char* what) {
+  parallel::ddp::Core::for_each(group(), [&](auto& core) {
+    ARGOSY_CHECK(!core.in_update(),
+                 what,
+                 "called inside of the passes of an update, of which processes have different "
+                 "numbers. Call it after the loop over them");
+  });
 }
 
 void abandon_micro_batches() noexcept {

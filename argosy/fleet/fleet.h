@@ -121,6 +121,9 @@ void deal_to(int64_t virtual_ranks);
 /// Tells all distributed models which pass follows; see DistributedDataParallel::begin().
 void begin_micro_batch(const parallel::MicroBatch& micro_batch);
 void end_micro_batches();
+/// Errors: UsageError, in whose message `what` was called, between the begin and the end of an
+/// update.
+void check_outside_of_passes(const char* what);
 /// Forgets an update that was left.
 void abandon_micro_batches() noexcept;
 void register_model(const engine::NamedTensors& parameters,
@@ -192,9 +195,11 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
 /// Writes the model's weights on rank 0, atomically, and returns on every rank when they are there.
 /// The ending chooses the format: .pt and .pth for torch.load(path), .safetensors, .pdparams.
 /// Collective.
-/// Errors: CheckpointError on every rank if rank 0 cannot write; UsageError for another ending.
+/// Errors: CheckpointError on every rank if rank 0 cannot write; UsageError for another ending, and
+/// inside of the passes of an update.
 template <typename Model>
 void save(const Model& model, const std::string& path) {
+  detail::check_outside_of_passes("fleet.save");
   checkpoint::save_weights_together(engine::module_of(model), path, group());
 }
 

@@ -15,6 +15,7 @@
 #include "argosy/base/catalogue.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/comm/collectives.h"
 
 #include <nlohmann/json.hpp>
 
@@ -321,8 +322,9 @@ void DistributedStrategy::validate() const {
     refuse(fmt::format(R"(on_nonfinite: expected "warn", "stop" or "ignore", got "{}")",
                        on_nonfinite));
   }
-  if (virtual_ranks < 0) {
-    refuse(fmt::format("virtual_ranks: expected 0 or more, got {}", virtual_ranks));
+  if (virtual_ranks < 0 || virtual_ranks > comm::LeafDeal::kMostLeaves) {
+    refuse(fmt::format(
+        "virtual_ranks: expected 0 to {}, got {}", comm::LeafDeal::kMostLeaves, virtual_ranks));
   }
   if (virtual_ranks > 0 && gradient_merge) {
     refuse(

@@ -64,7 +64,9 @@ uint64_t seed_of_job() {
 }
 
 UpdatePlace::UpdatePlace(const data::BatchTurns& turns, int64_t epoch)
-    : UpdatePlace(turns, epoch, seed_of_job()) {}
+    : UpdatePlace(turns, epoch, seed_of_job()) {
+  strict_ = true;
+}
 
 UpdatePlace::UpdatePlace(const data::BatchTurns& turns, int64_t epoch, uint64_t seed)
     : turns_(checked(turns)), epoch_(epoch), seed_(seed) {}
@@ -91,7 +93,8 @@ void UpdatePlace::begin_batch(int64_t number) {
           .micro = done_ % micros_,
           .micros = micros_,
           .epoch = epoch_,
-          .update = first_ / turns_.leaves};
+          .update = first_ / turns_.leaves,
+          .strict = strict_};
   ++done_;
   open_ = true;
   seed_generators_for({turns_.first + now_.leaf, now_.micro});
@@ -115,7 +118,11 @@ void UpdatePlace::seed_generators_for(std::initializer_list<int64_t> parts) cons
 }
 
 void UpdatePlace::check_done() const {
-  ARGOSY_CHECK(done_ == size() && !open_,
+  ARGOSY_CHECK(done_ < size() || !open_,
+               kWhere,
+               "the loop over an update was left in its last batch: the update has not ended. Let "
+               "the loop end by itself");
+  ARGOSY_CHECK(done_ == size(),
                kWhere,
                "the loop over an update was left after {} of its {} batches: the virtual ranks "
                "that follow are missing from the gradients. Go through all of them",

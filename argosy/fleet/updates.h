@@ -26,7 +26,8 @@ class UpdatePlace final {
   /// Errors: UsageError if the batches are dealt in another way than the job's virtual ranks.
   UpdatePlace(const data::BatchTurns& turns, int64_t epoch);
 
-  /// The same for a seed that the ranks share.
+  /// The same for fit(), where the ranks share the seed, and another model may be stepped inside of
+  /// its passes if each process makes one.
   UpdatePlace(const data::BatchTurns& turns, int64_t epoch, uint64_t seed);
   /// Models forget an update that was left amid its passes.
   ~UpdatePlace();
@@ -60,6 +61,7 @@ class UpdatePlace final {
   data::BatchTurns turns_;
   int64_t epoch_;
   uint64_t seed_;
+  bool strict_ = false;
   int64_t first_ = 0;  // batch of the update
   int64_t micros_ = 0;
   int64_t done_ = 0;  // batches of the update that were begun

@@ -329,6 +329,42 @@ TEST(UpdatesErrors, ACheckpointInsideOfThePassesIsNamed) {
           {.virtual_ranks = 3});
 }
 
+/// Whatever the number of processes: with one virtual rank for each it would do no harm.
+TEST(UpdatesErrors, AStepAndASaveInsideOfThePassesAreNamed) {
+  for (const int processes : {1, 2}) {
+    run_job(processes,
+            [](const std::string& folder) {
+              const auto set = samples();
+              auto model = distributed_model(Net());
+              auto optimizer = distributed_optimizer(optim::Adam(model, {.lr = 0.01}));
+              data::DataLoader loader(set, distributed_batch_sampler(156, {.batch_size = 4}));
+              const auto error_of = [&](auto inside) {
+                return test::error_text<UsageError>([&] {
+                  for (auto& update : updates(loader)) {
+                    for (auto& [x, y] : update) {
+                      model(x).sum().backward();
+                      inside();
+                    }
+                  }
+                });
+              };
+              EXPECT_THAT(error_of([&] { optimizer.step(); }),
+                          HasSubstr("Call optimizer.step() after the loop over them"));
+              EXPECT_THAT(error_of([&] { save(model, folder + "/model.pt"); }),
+                          HasSubstr("[fleet.save] called inside of the passes of an update"));
+              save(model, folder + "/model.pt");
+            },
+            {.virtual_ranks = 2});
+  }
+}
+
+TEST(UpdatesErrors, NameRanksWithOtherNumbers) {
+  run_job(2, [](const std::string& /*folder*/) {
+    EXPECT_THAT(test::error_text<ConfigError>([] { detail::deal_to(4 + 2 * worker_index()); }),
+                HasSubstr("rank 1 has virtual_ranks 6, rank 0 has 4. Give all ranks the same"));
+  });
+}
+
 TEST(UpdatesErrors, NameWhatWasLeftOut) {
   run_job(
       1,
@@ -382,7 +418,9 @@ TEST(UpdatesErrors, StrategiesThatNeedAProcessForEach) {
               HasSubstr("sync_batch_norm needs as many processes as virtual ranks (4)"));
   EXPECT_THAT(refusal({.virtual_ranks = 4, .gradient_merge = true}),
               HasSubstr("virtual_ranks and gradient_merge exclude each other"));
-  EXPECT_THAT(refusal({.virtual_ranks = -1}), HasSubstr("expected 0 or more, got -1"));
+  EXPECT_THAT(refusal({.virtual_ranks = -1}), HasSubstr("expected 0 to 32768, got -1"));
+  EXPECT_THAT(refusal({.virtual_ranks = (int64_t{1} << 32) + 2}),
+              HasSubstr("virtual_ranks: expected 0 to 32768, got 4294967298"));
 }
 
 }  // namespace

@@ -100,10 +100,13 @@ int dispatch(const Commands& table, const Words& args) {
 int run_main(int argc, char** argv, const std::function<int(const Words& args)>& run) {
   try {
     const int code = run({argv + std::min(argc, 1), argv + argc});
-    if (std::fflush(stdout) != 0) {
+    const bool lost_now = std::fflush(stdout) != 0;
+    if (lost_now) {
       std::perror("argosy: cannot write to standard output");
-      return code == 0 ? kFailed : code;
+    } else if (std::ferror(stdout) != 0) {  // at an earlier flush, whose reason is not known
+      fmt::print(stderr, "argosy: a part of the output could not be written\n");
     }
+    return code == 0 && std::ferror(stdout) != 0 ? kFailed : code;
     return code;
   } catch (const UsageError& error) {
     say(error);

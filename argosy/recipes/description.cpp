@@ -110,7 +110,9 @@ std::string changed_options(TrainSettings begun, const TrainSettings& now) {
   begun.log_freq = now.log_freq;
   begun.verbose = now.verbose;
   begun.num_workers = now.num_workers;
-  begun.virtual_ranks = now.virtual_ranks;  // fit() tells of another number that has an effect
+  if (now.virtual_ranks == 0) {  // the training's own
+    begun.virtual_ranks = 0;
+  }
   if (!depends_on_length(now.schedule)) {
     begun.epochs = now.epochs;
   }

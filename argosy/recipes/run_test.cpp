@@ -440,6 +440,13 @@ TEST(ChangedOptions, AreThoseThatMatter) {
   EXPECT_EQ(changed_options(begun, now), "");
   begun.schedule = now.schedule = "cosine";
   EXPECT_THAT(changed_options(begun, now), ::testing::StartsWith("--epochs "));
+  now = begun;
+  now.virtual_ranks = 6;
+  EXPECT_EQ(changed_options(begun, now), "--virtual_ranks 6 (was 0)");
+  begun.virtual_ranks = 4;
+  EXPECT_EQ(changed_options(begun, now), "--virtual_ranks 6 (was 4)");
+  now.virtual_ranks = 0;  // which goes on with 4
+  EXPECT_EQ(changed_options(begun, now), "");
 }
 
 TEST_F(ARun, IsPlannedWithoutATrace) {

@@ -1,6 +1,7 @@
 #include "argosy/train/options.h"
 
 #include "argosy/base/check.h"
+#include "argosy/comm/collectives.h"
 #include "argosy/train/checkpoint_folder.h"
 
 namespace argosy::train {
@@ -57,7 +58,11 @@ void check_log_options(const FitOptions& options) {
 }  // namespace
 
 void FitOptions::validate() const {
-  check_not_negative(virtual_ranks, "virtual_ranks");
+  ARGOSY_CHECK(virtual_ranks >= 0 && virtual_ranks <= comm::LeafDeal::kMostLeaves,
+               "train.fit",
+               "virtual_ranks: expected 0 to {}, got {}",
+               comm::LeafDeal::kMostLeaves,
+               virtual_ranks);
   check_positive(batch_size, "batch_size");
   check_positive(epochs, "epochs");
   check_not_negative(num_workers, "num_workers");

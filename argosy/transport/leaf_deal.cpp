@@ -13,8 +13,7 @@ namespace argosy::transport {
 namespace {
 
 constexpr const char* kWhere = "transport.LeafDeal";
-/// With more of them more sums could wait at a time than reduce() has room for.
-constexpr int64_t kMostLeaves = int64_t{1} << (kMostWaiting - 1);
+static_assert(LeafDeal::kMostLeaves == int64_t{1} << (kMostWaiting - 1));
 
 /// The leaves of the first half of a node of two leaves and more.
 int64_t first_half(int64_t leaves) {

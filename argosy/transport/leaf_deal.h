@@ -27,6 +27,9 @@ struct TreeNode {
 /// Immutable, so threads may share it. Ranks that sum together need equal deals.
 class LeafDeal final {
  public:
+  /// With more of them more sums could wait at a time than reduce() has room for.
+  static constexpr int64_t kMostLeaves = 32768;
+
   /// One leaf for each rank, in the order of the group.
   [[nodiscard]] static LeafDeal one_each(int ranks);
   /// `leaves` leaves in ranges, in the order of the ranks; the first ranks have one more where they

@@ -17,6 +17,9 @@ struct MicroBatch {
   /// are known, ranks compare them.
   int64_t epoch = -1;
   int64_t update = -1;
+  /// Parameters may not change before the update has ended, although it is the only one here: on
+  /// fewer processes it would not be.
+  bool strict = false;
 
   [[nodiscard]] bool begins_leaf() const { return micro == 0; }
   [[nodiscard]] bool ends_leaf() const { return micro + 1 == micros; }

@@ -101,7 +101,7 @@ void Reducer::begin(const MicroBatch& micro_batch) {
   ARGOSY_CHECK(stage_ == Stage::kIdle, kWhere, "a micro-batch began during a backward pass");
   if (micro_batch.begins_update()) {
     abandon_update();
-    if (micro_batch.leaves > 1 || micro_batch.micros > 1) {
+    if (micro_batch.leaves > 1 || micro_batch.micros > 1 || micro_batch.strict) {
       sample_ = PassCounter::sample_of(table_);
     }
   } else {
@@ -121,8 +121,9 @@ void Reducer::check_unchanged_in_update() const {
   ARGOSY_CHECK(
       !sample_.has_value() || !early_.empty() || PassCounter::sample_of(table_) == *sample_,
       kWhere,
-      "the parameters have changed between the micro-batches of one update. Call "
-      "optimizer.step() after the loop over them.");
+      "the parameters have changed amid the micro-batches of an update. Call optimizer.step() "
+      "after "
+      "the loop over them.");
 }
 
 bool Reducer::end_update() {
