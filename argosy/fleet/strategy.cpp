@@ -20,6 +20,9 @@
 #include <nlohmann/json.hpp>
 
 namespace argosy::fleet {
+
+static_assert(kMostVirtualRanks == comm::LeafDeal::kMostLeaves);
+
 namespace {
 
 using S = DistributedStrategy;
@@ -322,7 +325,7 @@ void DistributedStrategy::validate() const {
     refuse(fmt::format(R"(on_nonfinite: expected "warn", "stop" or "ignore", got "{}")",
                        on_nonfinite));
   }
-  if (virtual_ranks < 0 || virtual_ranks > comm::LeafDeal::kMostLeaves) {
+  if (virtual_ranks < 0 || virtual_ranks > kMostVirtualRanks) {
     refuse(fmt::format(
         "virtual_ranks: expected 0 to {}, got {}", comm::LeafDeal::kMostLeaves, virtual_ranks));
   }

@@ -9,6 +9,9 @@
 
 namespace argosy::fleet {
 
+/// The most virtual ranks that a job can have: what a sum along the tree has room for.
+inline constexpr int64_t kMostVirtualRanks = 32768;
+
 /// Options for DistributedStrategy::lars. Names and defaults are Paddle's.
 struct LarsConfigs {
   double lars_coeff = 0.001;          ///< the trust coefficient

@@ -7,7 +7,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
-#include "argosy/comm/collectives.h"
+#include "argosy/fleet/strategy.h"
 #include "argosy/os/fd.h"
 
 #include <nlohmann/json.hpp>
@@ -50,7 +50,7 @@ program::Options options_of(TrainSettings& s) {
     {"--epochs", "N", "Passes over the training split", &s.epochs, {.least = 1}, kLength},
     {"--num_iters", "N", "Ends after so many updates", &s.num_iters, {.least = 1}, kLength},
     {"--batch_size", "N", "Samples of a batch, per virtual rank", &s.batch_size, {.least = 1}, kLength},
-    {"--virtual_ranks", "N", "Same bits on any number of processes; 0: the resumed training's, or processes", &s.virtual_ranks, {.least = 0, .most = comm::LeafDeal::kMostLeaves}, kLength},
+    {"--virtual_ranks", "N", "Same bits on any number of processes; 0: the resumed training's, or processes", &s.virtual_ranks, {.least = 0, .most = fleet::kMostVirtualRanks}, kLength},
     {"--accumulate", "N", "Batches of an update", &s.accumulate, {.least = 1}, kLength},
     {"--drop_last", "", "Leaves out a short last batch", &s.drop_last, {}, kLength},
     {"--optimizer", "NAME", "See --list optimizers", &s.optimizer, {}, kLearning},

@@ -1,7 +1,7 @@
 #include "argosy/train/options.h"
 
 #include "argosy/base/check.h"
-#include "argosy/comm/collectives.h"
+#include "argosy/fleet/strategy.h"
 #include "argosy/train/checkpoint_folder.h"
 
 namespace argosy::train {
@@ -58,10 +58,10 @@ void check_log_options(const FitOptions& options) {
 }  // namespace
 
 void FitOptions::validate() const {
-  ARGOSY_CHECK(virtual_ranks >= 0 && virtual_ranks <= comm::LeafDeal::kMostLeaves,
+  ARGOSY_CHECK(virtual_ranks >= 0 && virtual_ranks <= fleet::kMostVirtualRanks,
                "train.fit",
                "virtual_ranks: expected 0 to {}, got {}",
-               comm::LeafDeal::kMostLeaves,
+               fleet::kMostVirtualRanks,
                virtual_ranks);
   check_positive(batch_size, "batch_size");
   check_positive(epochs, "epochs");
