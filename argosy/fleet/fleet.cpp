@@ -84,7 +84,8 @@ void check_virtual_ranks(int64_t wanted, const DistributedStrategy& strategy, in
 /// Ranks that were given different numbers would deal the samples differently. And unlike machines
 /// come to a result that depends on who computed what. `wanted`: 0: one for each process.
 void agree_on_virtual_ranks(int64_t wanted, const comm::Group& group) {
-  const auto all = comm::all_gather_object(nlohmann::json{wanted, engine::kernels_in_use()}, group);
+  const std::string kernels = wanted > 0 ? engine::kernels_in_use() : "";
+  const auto all = comm::all_gather_object(nlohmann::json{wanted, kernels}, group);
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank][0] != all[0][0]) {
       throw ConfigError("fleet.init",
@@ -96,7 +97,7 @@ void agree_on_virtual_ranks(int64_t wanted, const comm::Group& group) {
     }
   }
   const auto other = std::ranges::find_if(all, [&](const auto& each) { return each != all[0]; });
-  if (wanted > 0 && other != all.end() && group.rank() == 0) {
+  if (other != all.end() && group.rank() == 0) {
     log::warn(
         "[fleet.init] rank {} computes operators by {}, rank 0 by {}: with virtual ranks the "
         "result "

@@ -326,8 +326,8 @@ void DistributedStrategy::validate() const {
                        on_nonfinite));
   }
   if (virtual_ranks < 0 || virtual_ranks > kMostVirtualRanks) {
-    refuse(fmt::format(
-        "virtual_ranks: expected 0 to {}, got {}", comm::LeafDeal::kMostLeaves, virtual_ranks));
+    refuse(
+        fmt::format("virtual_ranks: expected 0 to {}, got {}", kMostVirtualRanks, virtual_ranks));
   }
   if (virtual_ranks > 0 && gradient_merge) {
     refuse(

@@ -121,9 +121,8 @@ void Reducer::check_unchanged_in_update() const {
   ARGOSY_CHECK(
       !sample_.has_value() || !early_.empty() || PassCounter::sample_of(table_) == *sample_,
       kWhere,
-      "the parameters have changed amid the micro-batches of an update. Call optimizer.step() "
-      "after "
-      "the loop over them.");
+      "the parameters have changed amid the micro-batches of an update. "
+      "Call optimizer.step() after the loop over them.");
 }
 
 bool Reducer::end_update() {
