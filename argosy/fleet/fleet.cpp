@@ -43,6 +43,8 @@ struct Job {
   std::vector<std::weak_ptr<optim::OptimizerImpl>> prepared;  // by distributed_optimizer()
   std::string run_dir;
   bool told_of_kernels = false;
+  bool in_passes = false;         // of an update of fleet::updates()
+  uint64_t versions_in_pass = 0;  // of the parameters, where there is only one virtual rank
 };
 
 std::optional<Job>& slot() {
@@ -82,9 +84,10 @@ void check_virtual_ranks(int64_t wanted, const DistributedStrategy& strategy, in
 }
 
 /// Ranks that were given different numbers would deal the samples differently. And unlike machines
-/// come to a result that depends on who computed what. `wanted`: 0: one for each process.
-void agree_on_virtual_ranks(int64_t wanted, const comm::Group& group) {
-  const std::string kernels = wanted > 0 ? engine::kernels_in_use() : "";
+/// come to a result that depends on who computed what, which is told if `tells`. `wanted`: 0: one
+/// for each process.
+void agree_on_virtual_ranks(int64_t wanted, bool tells, const comm::Group& group) {
+  const std::string kernels = tells ? engine::kernels_in_use() : "";
   const auto all = comm::all_gather_object(nlohmann::json{wanted, kernels}, group);
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank][0] != all[0][0]) {
@@ -100,8 +103,8 @@ void agree_on_virtual_ranks(int64_t wanted, const comm::Group& group) {
   if (other != all.end() && group.rank() == 0) {
     log::warn(
         "[fleet.init] rank {} computes operators by {}, rank 0 by {}: with virtual ranks the "
-        "result "
-        "depends on which of them computes what. Give all ranks the same OMP_NUM_THREADS, and "
+        "result depends on which of them computes what. Give all ranks the same OMP_NUM_THREADS, "
+        "and "
         "unlike machines argosy launch --cpu_capability",
         other - all.begin(),
         (*other)[1].get<std::string>(),
@@ -115,8 +118,29 @@ void warn_of_kernels_without_launcher(const comm::Group& group) {
     log::warn(
         "[fleet.init] virtual_ranks: without argosy launch, which chooses OpenBLAS's kernels, the "
         "bits are those of other trainings that start so, and may not be those of launched ones. "
-        "Start one process by argosy launch --nproc_per_node 1");
+        "Start the program by argosy launch, one process too");
   }
+}
+
+/// Wrappers notice a step inside of the passes where several virtual ranks make them. For one alone
+/// it would do no harm, but the program would not run on two.
+void check_no_step(Job& state, bool first_pass) {
+  if (state.leaves->leaves() > 1) {
+    return;
+  }
+  uint64_t versions = 0;
+  for (const auto& known : state.prepared) {
+    if (const std::shared_ptr<optim::OptimizerImpl> optimizer = known.lock()) {
+      for (const auto& [name, parameter] : optimizer->parameters()) {
+        versions += parameter._version();
+      }
+    }
+  }
+  ARGOSY_CHECK(first_pass || versions == state.versions_in_pass,
+               "fleet.updates",
+               "the parameters have changed amid the micro-batches of an update. Call "
+               "optimizer.step() after the loop over them.");
+  state.versions_in_pass = versions;
 }
 
 /// Ranks that compress differently would read each other's bits as another type.
@@ -401,17 +425,18 @@ optim::GradScalerOptions amp_scaler() {
           .enabled = strategy().amp};
 }
 
-void deal_to(int64_t virtual_ranks) {
+void deal_to(int64_t virtual_ranks, bool asked) {
   Job& state = job("init");
   const int64_t wanted = virtual_ranks > 0 ? virtual_ranks : state.strategy.virtual_ranks;
-  check_virtual_ranks(wanted, state.strategy, state.group.size());
+  const bool tells = wanted > 0 && asked && !std::exchange(state.told_of_kernels, true);
   if (state.group.size() > 1) {
-    agree_on_virtual_ranks(wanted, state.group);
+    agree_on_virtual_ranks(wanted, tells, state.group);
   }
-  const int64_t leaves = wanted > 0 ? wanted : state.group.size();
-  if (wanted > 0 && !std::exchange(state.told_of_kernels, true)) {
+  check_virtual_ranks(wanted, state.strategy, state.group.size());
+  if (tells) {
     warn_of_kernels_without_launcher(state.group);
   }
+  const int64_t leaves = wanted > 0 ? wanted : state.group.size();
   if (state.leaves != nullptr && state.leaves->leaves() == leaves) {
     return;
   }
@@ -432,7 +457,7 @@ void deal_to(int64_t virtual_ranks) {
 }
 
 void begin_micro_batch(const parallel::MicroBatch& micro_batch) {
-  const Job& state = job("updates");
+  Job& state = job("updates");
   parallel::ddp::Core::for_each(state.group, [&](auto& core) {
     ARGOSY_CHECK(core.virtual_ranks() == state.leaves->leaves(),
                  "fleet.updates",
@@ -442,23 +467,31 @@ void begin_micro_batch(const parallel::MicroBatch& micro_batch) {
                  state.leaves->leaves());
     core.begin(micro_batch);
   });
+  if (micro_batch.strict) {
+    check_no_step(state, micro_batch.begins_update());
+    state.in_passes = true;
+  }
 }
 
 void end_micro_batches() {
-  parallel::ddp::Core::for_each(job("updates").group, [](auto& core) { core.end_update(); });
+  Job& state = job("updates");
+  if (state.in_passes) {
+    check_no_step(state, false);
+  }
+  parallel::ddp::Core::for_each(state.group, [](auto& core) { core.end_update(); });
+  state.in_passes = false;
 }
 
 void check_outside_of_passes(const char* what) {
-  parallel::ddp::Core::for_each(group(), [&](auto& core) {
-    ARGOSY_CHECK(!core.in_update(),
-                 what,
-                 "called inside of the passes of an update, of which processes have different "
-                 "numbers. Call it after the loop over them");
-  });
+  ARGOSY_CHECK(!is_initialized() || !slot()->in_passes,
+               what,
+               "called inside of the passes of an update, of which processes have different "
+               "numbers. Call it after the loop over them");
 }
 
 void abandon_micro_batches() noexcept {
   if (is_initialized()) {
+    slot()->in_passes = false;
     parallel::ddp::Core::for_each(slot()->group, [](auto& core) { core.abandon_update(); });
   }
 }

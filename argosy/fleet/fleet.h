@@ -115,9 +115,10 @@ namespace detail {
 /// Returns the dtype of the strategy's amp, or nullopt if it is off.
 [[nodiscard]] std::optional<at::ScalarType> amp_dtype();
 [[nodiscard]] optim::GradScalerOptions amp_scaler();
-/// Goes on with another number of virtual ranks; 0: the strategy's. Collective, between two
-/// updates.
-void deal_to(int64_t virtual_ranks);
+/// Goes on with another number of virtual ranks; 0: the strategy's. `asked`: somebody chose them,
+/// so that what spoils their promise is told once. Collective, between two updates. Errors:
+/// ConfigError on all ranks that were given different numbers.
+void deal_to(int64_t virtual_ranks, bool asked = true);
 /// Tells all distributed models which pass follows; see DistributedDataParallel::begin().
 void begin_micro_batch(const parallel::MicroBatch& micro_batch);
 void end_micro_batches();

@@ -102,8 +102,8 @@ void UpdatePlace::begin_batch(int64_t number) {
 }
 
 void UpdatePlace::end_update() {
-  open_ = false;
   end_micro_batches();
+  open_ = false;
   seed_generators_for({-1});  // whoever computed the last pass: for draws around the step
 }
 

@@ -331,7 +331,7 @@ TEST(UpdatesErrors, ACheckpointInsideOfThePassesIsNamed) {
 
 /// Whatever the number of processes: with one virtual rank for each it would do no harm.
 TEST(UpdatesErrors, AStepAndASaveInsideOfThePassesAreNamed) {
-  for (const int processes : {1, 2}) {
+  for (const auto& [processes, ranks] : {std::pair{1, 0}, {1, 1}, {1, 2}, {2, 2}, {2, 0}}) {
     run_job(processes,
             [](const std::string& folder) {
               const auto set = samples();
@@ -354,8 +354,34 @@ TEST(UpdatesErrors, AStepAndASaveInsideOfThePassesAreNamed) {
                           HasSubstr("[fleet.save] called inside of the passes of an update"));
               save(model, folder + "/model.pt");
             },
-            {.virtual_ranks = 2});
+            {.virtual_ranks = ranks});
   }
+}
+
+/// The models after the one that names the error are outside of the passes too.
+TEST(UpdatesErrors, LeaveNoModelInsideOfThePasses) {
+  run_job(1,
+          [](const std::string& folder) {
+            const auto set = samples();
+            auto first = distributed_model(Net());
+            auto second = distributed_model(Net());
+            auto optimizer = distributed_optimizer(optim::SGD(first, {.lr = 0.01}));
+            data::DataLoader loader(set, distributed_batch_sampler(156, {.batch_size = 4}));
+            EXPECT_THAT(test::error_text<UsageError>([&] {
+                          for (auto& update : updates(loader)) {
+                            int passes = 0;
+                            for (auto& [x, y] : update) {
+                              (first(x).sum() + second(x).sum()).backward();
+                              if (++passes == virtual_ranks()) {
+                                optimizer.step();
+                              }
+                            }
+                          }
+                        }),
+                        HasSubstr("the parameters have changed amid the micro-batches"));
+            save(second, folder + "/model.pt");
+          },
+          {.virtual_ranks = 2});
 }
 
 TEST(UpdatesErrors, NameRanksWithOtherNumbers) {

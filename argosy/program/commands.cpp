@@ -107,7 +107,6 @@ int run_main(int argc, char** argv, const std::function<int(const Words& args)>&
       fmt::print(stderr, "argosy: a part of the output could not be written\n");
     }
     return code == 0 && std::ferror(stdout) != 0 ? kFailed : code;
-    return code;
   } catch (const UsageError& error) {
     say(error);
     return kUsage;

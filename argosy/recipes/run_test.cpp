@@ -318,6 +318,21 @@ TEST_F(ARun, OfVirtualRanksGoesOnWithAnyNumberOfProcesses) {
   EXPECT_EQ(resumed["steps"], expected["steps"]);
   EXPECT_EQ(resumed["weights_hash"], expected["weights_hash"]);
   EXPECT_EQ(resumed["result"], expected["result"]);
+  EXPECT_EQ(Json::parse(text_of(path("parts/recipe.json")))["options"]["virtual_ranks"], 3);
+}
+
+TEST_F(ARun, NobodyIsToldOfVirtualRanksWhoHasNotAskedForThem) {
+  TrainSettings part = settings();
+  part.resume = "auto";
+  part.num_iters = 1;
+  static_cast<void>(in_job(1, [&] { return train(part); }));
+  part.num_iters.reset();
+  static_cast<void>(in_job(1, [&] {
+    ::testing::internal::CaptureStderr();
+    Json result = train(part);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::Not(HasSubstr("virtual")));
+    return result;
+  }));
 }
 
 TEST_F(ARun, WhatCannotBeResumedDoesNotChangeTheDescription) {

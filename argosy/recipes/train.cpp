@@ -258,6 +258,9 @@ class WriteDescription final : public train::Callback {
   void go_on_from(const StoredRecipe& begun, int64_t step) {
     const std::string changes = changed_options(begun.settings, description_.settings);
     description_.settings.lr = begun.settings.lr;
+    if (description_.settings.virtual_ranks == 0) {
+      description_.settings.virtual_ranks = begun.settings.virtual_ranks;
+    }
     description_.changes = begun.changes;
     if (changes.empty()) {
       return;

@@ -247,8 +247,8 @@ FitStart start(const FitOptions& options,
                        dealt_to.value_or(saved->ranks) == saved->ranks;
   const bool keeps_threads = saved.has_value() && (given || follows);
   engine::use_threads(keeps_threads ? saved->threads : given ? 1 : 0);
-  fleet::detail::deal_to(follows ? saved->ranks : options.virtual_ranks);
   found.asked = given || (follows && saved->asked);
+  fleet::detail::deal_to(follows ? saved->ranks : options.virtual_ranks, found.asked);
   return found;
 }
 

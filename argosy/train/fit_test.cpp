@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "argosy/fleet/fleet.h"
 #include "argosy/metrics/accuracy.h"
 #include "argosy/optim/optim.h"
 #include "argosy/os/fd.h"
@@ -17,6 +18,7 @@
 #include "argosy/train/train_test_support.h"
 
 #include "tests/support/error_text.h"
+#include "tests/support/temp_dir.h"
 
 namespace argosy::train {
 namespace {
@@ -218,6 +220,30 @@ TEST(Fit, HooksComeInPaddlesOrder) {
                             "epoch_end 0",
                             "train_end"));
   });
+}
+
+struct SaveOften : Callback {
+  const torch::nn::Module& net;
+  std::string path;
+  SaveOften(const torch::nn::Module& module, std::string where)
+      : net(module), path(std::move(where)) {}
+  void on_train_batch_begin(const Step& /*step*/) override { fleet::save(net, path); }
+  void on_train_batch_end(const Step& /*step*/) override { fleet::save(net, path); }
+};
+
+TEST(Fit, ACallbackMaySaveInEachOfItsHooks) {
+  const test::TempDir folder;
+  for (const int ranks : {1, 2}) {
+    run_job(ranks, [&](int) {
+      const SmallNet net = small_net();
+      Model model = sgd_model(net, kMomentum);
+      model.fit(blobs(12),
+                {.batch_size = 2,
+                 .callbacks = {SaveOften(*net, folder.path() / "model.pt")},
+                 .accumulate_grad_batches = 2,
+                 .log = {.verbose = 0}});
+    });
+  }
 }
 
 TEST(Fit, AccumulatedBatchesAverageAsOneBatch) {

@@ -83,8 +83,6 @@ class Core final {
   void end_update();
   /// Forgets an update that was left.
   void abandon_update() noexcept;
-  /// True between begin() and end_update().
-  [[nodiscard]] bool in_update() const { return micro_batch_.has_value(); }
   /// Calls `each` with the wrappers of this process on `group`, in the order of their construction.
   static void for_each(const comm::Group& group, const std::function<void(Core&)>& each);
 
