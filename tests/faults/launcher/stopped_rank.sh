@@ -48,7 +48,7 @@ of_a_working_rank() (
   said=$scratch/child
   timeout 60 "$argosy" launch --nproc_per_node 3 --log_dir "" --env OMP_NUM_THREADS=1 --env STOP=child "$program" >"$said" 2>&1
   code=$?
-  if [[ $code != 3 ]] || grep -q "stopped by" "$said" || ! grep -qE '^\[launch\] rank 2 \(pid [0-9]+\) exited with code 3' "$said"; then
+  if [[ $code != 3 ]] || grep -q "stopped by SIGSTOP" "$said" || ! grep -qE '^\[launch\] rank 2 \(pid [0-9]+\) exited with code 3' "$said"; then
     echo "a stopped child: expected exit code 3 of rank 2, got $code"
     cat "$said"
     exit 1
