@@ -41,7 +41,7 @@ class Variables {
     const auto there = values_.find(name);
     return there != values_.end() && !there->second.empty();
   }
-  /// Set, and to nothing: as CUDA_VISIBLE_DEVICES it hides all GPUs.
+  /// Set, and to nothing: as CUDA_VISIBLE_DEVICES it hides all of NVIDIA's GPUs.
   [[nodiscard]] bool hidden(const std::string& name) const {
     return values_.contains(name) && !given(name);
   }
@@ -82,6 +82,10 @@ void set_torchruns(Variables& env, const JobDescription& job, int local_rank) {
   env.set("TORCHELASTIC_USE_AGENT_STORE", "False");
 }
 
+/// The number of the rank's own GPU.
+constexpr std::array kPaddlesDevices{
+    "FLAGS_selected_gpus", "FLAGS_selected_accelerators", "PADDLE_LOCAL_DEVICE_IDS"};
+
 void set_paddles(Variables& env, const JobDescription& job, int local_rank) {
   const int rank = job.first_rank + local_rank;
   env.set("PADDLE_MASTER", os::host_port(job.master_host, job.master_port));
@@ -102,13 +106,36 @@ void set_paddles(Variables& env, const JobDescription& job, int local_rank) {
   } else {
     env.set("PADDLE_LOG_DIR", job.log_dir);
   }
-  if (job.node.gpus >= local_world_size(job)) {
-    env.set("FLAGS_selected_gpus",
-            job.local_offset + local_rank);  // an index into the visible ones
-    env.remove("PADDLE_DISTRI_BACKEND");
-  } else {
-    env.remove("FLAGS_selected_gpus");
+}
+
+/// The numbers of all ranks' GPUs, by rank: "0,1,0,1" on two nodes. Each takes that of its number
+/// on its node.
+std::string devices_of_world(const JobDescription& job) {
+  std::vector<int> devices;
+  for (const int ranks : job.ranks_of_nodes.empty() ? std::vector{job.ranks} : job.ranks_of_nodes) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      devices.push_back(rank);
+    }
+  }
+  return fmt::format("{}", fmt::join(devices, ","));
+}
+
+/// Paddle's variables of devices, with numbers among those that the rank sees.
+void set_paddles_devices(Variables& env, const JobDescription& job, int local_rank) {
+  for (const char* name : kPaddlesDevices) {
+    env.remove(name);
+  }
+  env.remove("PADDLE_WORLD_DEVICE_IDS");
+  if (job.node.gpus < local_world_size(job)) {
     env.set("PADDLE_DISTRI_BACKEND", "gloo");
+    return;
+  }
+  env.remove("PADDLE_DISTRI_BACKEND");
+  for (const char* name : kPaddlesDevices) {
+    env.set(name, job.local_offset + local_rank);
+  }
+  if (job.local_size == 0 || job.local_size == job.ranks) {  // one launcher has all of a node
+    env.set("PADDLE_WORLD_DEVICE_IDS", devices_of_world(job));
   }
 }
 
@@ -209,25 +236,39 @@ void set_memory(Variables& env) {
   }
 }
 
+constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
+
+/// Which GPUs the rank sees. AMD's runtime prefers its own variable, and other tools read the first
+/// on its machines too.
+void set_visible(Variables& env, const JobDescription& job, const std::string& list) {
+  env.set(kVisibleDevices, list);
+  env.set(job.node.found.variable(), list);
+}
+
 /// The one GPU that the rank would have chosen by its number is all that it sees: by that on the
 /// node, or among this launcher's, where the queue gave each of a node's launchers GPUs of its own.
 void set_virtual_local_rank(Variables& env, const JobDescription& job, int local_rank) {
-  const std::vector<std::string> visible = strings::split(env.value("CUDA_VISIBLE_DEVICES"), ',');
-  const bool all_of_node = !env.given("CUDA_VISIBLE_DEVICES") ||
-                           visible.size() >= static_cast<size_t>(local_world_size(job));
+  const char* const own = job.node.found.variable();
+  const char* const list = env.given(own) ? own : kVisibleDevices;
+  const std::vector<std::string> visible = strings::split(env.value(list), ',');
+  const bool all_of_node =
+      !env.given(list) || visible.size() >= static_cast<size_t>(local_world_size(job));
   const int number = all_of_node ? job.local_offset + local_rank : local_rank;
   const auto index = static_cast<size_t>(number);
   const bool listed = index < visible.size() && !visible[index].empty();
-  if (!env.hidden("CUDA_VISIBLE_DEVICES")) {
-    env.set("CUDA_VISIBLE_DEVICES",
-            listed ? std::string(strings::trim(visible[index])) : std::to_string(number));
+  if (job.node.found.driver == os::GpuDriver::kAmd || !env.hidden(list)) {
+    set_visible(
+        env, job, listed ? std::string(strings::trim(visible[index])) : std::to_string(number));
   }
   for (const char* name : {"LOCAL_RANK", "PADDLE_LOCAL_RANK", "PADDLE_RANK_IN_NODE"}) {
     env.set(name, 0);
   }
-  if (env.given("FLAGS_selected_gpus")) {
-    env.set("FLAGS_selected_gpus", 0);
+  for (const char* name : kPaddlesDevices) {
+    if (env.given(name)) {
+      env.set(name, 0);
+    }
   }
+  env.remove("PADDLE_WORLD_DEVICE_IDS");
 }
 
 }  // namespace
@@ -237,7 +278,12 @@ Share threads_of_a_rank(const JobDescription& job) {
   const bool by_queue = job.cores > 0;
   const int cores = by_queue ? std::min(job.cores, job.node.cores) : job.node.cores;
   const int ranks = by_queue ? job.ranks : local_world_size(job);
-  return {.threads = std::max(1, cores / ranks), .cores = cores, .by_queue = by_queue};
+  const int threads = std::max(1, cores / ranks);
+  const bool bound = job.bound_cores > 0 && job.bound_cores < threads;
+  return {.threads = bound ? job.bound_cores : threads,
+          .cores = cores,
+          .by_queue = by_queue,
+          .bound = bound};
 }
 
 std::string start_id(const JobDescription& job) {
@@ -264,13 +310,14 @@ std::vector<std::string> rank_environment(const JobDescription& job,
   Variables env(inherited);
   set_torchruns(env, job, local_rank);
   set_paddles(env, job, local_rank);
+  set_paddles_devices(env, job, local_rank);
   set_ours(env, job, local_rank);
   set_given(env, job);  // what is decided here gives way to it
   set_threads(env, threads_of_a_rank(job).threads);
   set_kernels(env, job);
   set_memory(env);
   if (!job.gpus.empty()) {
-    env.set("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(job.gpus, ",")));
+    set_visible(env, job, fmt::format("{}", fmt::join(job.gpus, ",")));
   }
   if (job.virtual_local_rank) {
     set_virtual_local_rank(env, job, local_rank);

@@ -26,6 +26,7 @@ struct JobDescription {
   std::string master_host = "127.0.0.1";  ///< node 0's
   uint16_t master_port = 0;               ///< held on node 0 for a store that rank 0 may host
   std::vector<std::string> endpoints{};   ///< "host:port" of every rank, held (Paddle's endpoints)
+  std::vector<int> ranks_of_nodes{};      ///< by node rank; empty: this node's are all
   std::string store{};                    ///< "host:port" of our store; empty without one
   std::string token{};                    ///< secret; never printed
   rendezvous::TlsChoice tls{};
@@ -37,8 +38,9 @@ struct JobDescription {
   int max_restarts = 0;
   std::vector<std::pair<std::string, std::string>> extra{};  ///< --env, which overrides everything
   std::string cpu_capability{};  ///< "default", "avx2" or "avx512"; empty: what each machine has
-  /// The value of CUDA_VISIBLE_DEVICES for all ranks. Each takes the GPU of its local rank among
-  /// them, as torchrun's and Paddle's programs do. Empty: the variable stays as it is.
+  /// The value of CUDA_VISIBLE_DEVICES for all ranks, and of HIP_VISIBLE_DEVICES where GPUs are
+  /// AMD's. Each rank takes the GPU of its local rank among them, as torchrun's and Paddle's
+  /// programs do. Empty: the variables stay as they are.
   std::vector<int> gpus{};
   /// Each rank sees only one GPU and gets LOCAL_RANK 0. Source: torchrun's --virtual_local_rank.
   bool virtual_local_rank = false;
@@ -46,6 +48,7 @@ struct JobDescription {
   bool prefix_has_rank = true;  ///< the prefix of each line names the rank
   std::vector<std::vector<int>>
       cpus{};                   ///< the CPUs to which each rank is bound; empty: none is bound
+  int bound_cores = 0;          ///< the most threads of a rank, by `cpus`; 0: none is bound
   bool bound_by_queue = false;  ///< --bind then has no effect
   Node node{};
   bool bar = false;  ///< rank 0 may draw a progress bar that redraws itself
@@ -62,6 +65,7 @@ struct Share {
   int threads = 1;
   int cores = 1;          ///< cores that the ranks share
   bool by_queue = false;  ///< the queue gave this number of cores; else this process may use them
+  bool bound = false;     ///< a rank is bound to fewer cores than its share
 };
 [[nodiscard]] Share threads_of_a_rank(const JobDescription& job);
 
@@ -79,14 +83,15 @@ struct Share {
 ///
 /// Our variables that place a rank in the job replace inherited ones. Those that tune it
 /// (OMP_NUM_THREADS, OMP_WAIT_POLICY, OPENBLAS_CORETYPE, GLIBC_TUNABLES, ARGOSY_PROGRESS, COLUMNS)
-/// are set only where none is inherited. OMP_NUM_THREADS becomes cores / ranks of the node. If it
-/// exceeds one, OMP_WAIT_POLICY becomes passive; see docs/guides/threads.md. With AVX-512,
-/// OPENBLAS_CORETYPE becomes SKYLAKEX, because OpenBLAS 0.3.21 takes newer CPUs for older ones
-/// without AVX-512 and then runs sgemm at 131 instead of 228 GFLOP/s. With cpu_capability, or where
-/// ATEN_CPU_CAPABILITY is inherited, libtorch, oneDNN (DNNL_MAX_CPU_ISA) and OpenBLAS get the
-/// kernels of that instruction set, so that unlike machines compute the same bits.
-/// ARGOSY_MALLOC=huge sets GLIBC_TUNABLES=glibc.malloc.hugetlb=1. Source: reference lists of
-/// torchrun 2.14 and paddle.distributed.launch 3.3.
+/// are set only where none is inherited. OMP_NUM_THREADS becomes cores / ranks of the node, for all
+/// ranks at most the cores to which the least of them is bound. If it exceeds one, OMP_WAIT_POLICY
+/// becomes passive; see docs/guides/threads.md. With AVX-512, OPENBLAS_CORETYPE becomes SKYLAKEX,
+/// because OpenBLAS 0.3.21 takes newer CPUs for older ones without AVX-512 and then runs sgemm at
+/// 131 instead of 228 GFLOP/s. With cpu_capability, or where ATEN_CPU_CAPABILITY is inherited,
+/// libtorch, oneDNN (DNNL_MAX_CPU_ISA) and OpenBLAS get the kernels of that instruction set, so
+/// that unlike machines compute the same bits. ARGOSY_MALLOC=huge sets
+/// GLIBC_TUNABLES=glibc.malloc.hugetlb=1. Source: reference lists of torchrun 2.14 and
+/// paddle.distributed.launch 3.3.
 [[nodiscard]] std::vector<std::string> rank_environment(const JobDescription& job,
                                                         int local_rank,
                                                         const std::vector<std::string>& inherited,

@@ -171,6 +171,16 @@ TEST(RankEnvironment, MoreRanksThanCoresStillHaveAThread) {
   EXPECT_EQ(environment(job, 0).count("OMP_WAIT_POLICY"), 0U);  // nobody to wait for
 }
 
+TEST(RankEnvironment, RanksHaveNoMoreThreadsThanCoresToWhichTheyAreBound) {
+  JobDescription job = job_of_two();
+  job.node.cores = 64;
+  EXPECT_EQ(environment(job, 0).at("OMP_NUM_THREADS"), "32");
+  job.bound_cores = 16;
+  EXPECT_EQ(environment(job, 0).at("OMP_NUM_THREADS"), "16");
+  job.bound_cores = 64;  // all of a machine of which the cgroup gives half the time
+  EXPECT_EQ(environment(job, 0).at("OMP_NUM_THREADS"), "32");
+}
+
 TEST(RankEnvironment, HowThreadsWaitIsTheUsersChoice) {
   EXPECT_EQ(environment(job_of_two(), 0, {"OMP_WAIT_POLICY=active"}).at("OMP_WAIT_POLICY"),
             "active");
@@ -219,11 +229,44 @@ TEST(RankEnvironment, HugePagesAreAskedFor) {
 TEST(RankEnvironment, GpusGoRoundOrNotAtAll) {
   JobDescription job = job_of_two();
   job.node.gpus = 2;
-  EXPECT_EQ(environment(job, 1).at("FLAGS_selected_gpus"), "1");
+  for (const char* name :
+       {"FLAGS_selected_gpus", "FLAGS_selected_accelerators", "PADDLE_LOCAL_DEVICE_IDS"}) {
+    EXPECT_EQ(environment(job, 1).at(name), "1");
+  }
+  EXPECT_EQ(environment(job, 1).at("PADDLE_WORLD_DEVICE_IDS"), "0,1");
+  job.ranks_of_nodes = {2, 3};
+  EXPECT_EQ(environment(job, 1).at("PADDLE_WORLD_DEVICE_IDS"), "0,1,0,1,2");
   EXPECT_EQ(environment(job, 1).count("PADDLE_DISTRI_BACKEND"), 0U);
   job.node.gpus = 1;  // too few for two ranks: a CPU job to Paddle
   EXPECT_EQ(environment(job, 0).at("PADDLE_DISTRI_BACKEND"), "gloo");
-  EXPECT_EQ(environment(job, 0).count("FLAGS_selected_gpus"), 0U);
+  const Map without =
+      environment(job, 0, {"PADDLE_WORLD_DEVICE_IDS=0,1", "FLAGS_selected_accelerators=0"});
+  for (const char* name : {"FLAGS_selected_gpus",
+                           "FLAGS_selected_accelerators",
+                           "PADDLE_LOCAL_DEVICE_IDS",
+                           "PADDLE_WORLD_DEVICE_IDS"}) {
+    EXPECT_EQ(without.count(name), 0U) << name;
+  }
+}
+
+TEST(RankEnvironment, AmdsGpusAreGivenInTheirOwnVariableToo) {
+  JobDescription job = job_of_two();
+  job.node.gpus = 2;
+  job.node.found.driver = os::GpuDriver::kAmd;
+  EXPECT_EQ(environment(job, 1).count("HIP_VISIBLE_DEVICES"), 0U);
+  job.gpus = {2, 5};
+  const Map both = environment(job, 1, {"HIP_VISIBLE_DEVICES=2,3,5"});
+  EXPECT_EQ(both.at("HIP_VISIBLE_DEVICES"), "2,5");
+  EXPECT_EQ(both.at("CUDA_VISIBLE_DEVICES"), "2,5");
+  job.virtual_local_rank = true;
+  EXPECT_EQ(environment(job, 1).at("HIP_VISIBLE_DEVICES"), "5");
+  job.gpus.clear();
+  const Map own = environment(job, 1, {"HIP_VISIBLE_DEVICES=4,6", "CUDA_VISIBLE_DEVICES=0,1"});
+  EXPECT_EQ(own.at("HIP_VISIBLE_DEVICES"), "6");
+  EXPECT_EQ(own.at("CUDA_VISIBLE_DEVICES"), "6");
+  EXPECT_EQ(environment(job, 1, {"CUDA_VISIBLE_DEVICES=4,6"}).at("HIP_VISIBLE_DEVICES"), "6");
+  const Map empty = environment(job, 1, {"HIP_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES="});
+  EXPECT_EQ(empty.at("HIP_VISIBLE_DEVICES"), "1") << "AMD's runtime takes them for not set";
 }
 
 TEST(RankEnvironment, OnlyRankZeroMayDraw) {

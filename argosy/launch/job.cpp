@@ -104,24 +104,45 @@ void check_capability(const JobDescription& what) {
 }
 
 /// --virtual_local_rank: the ranks of this node against the GPUs that are listed for it.
-void check_one_gpu_each(const JobDescription& what, const std::optional<std::string>& visible) {
-  const size_t listed = !what.gpus.empty() ? what.gpus.size()
-                        : visible          ? strings::split(*visible, ',').size()
-                                           : 0;
-  const auto said = std::ranges::find(
-      what.extra, "CUDA_VISIBLE_DEVICES", [](const auto& entry) { return entry.first; });
+void check_one_gpu_each(const JobDescription& what) {
+  const std::optional<std::string>& list = what.node.found.list;
+  const size_t listed = !what.gpus.empty()       ? what.gpus.size()
+                        : list && !list->empty() ? strings::split(*list, ',').size()
+                                                 : 0;
+  const std::string variable = what.node.found.variable();
+  const auto said =
+      std::ranges::find(what.extra, variable, [](const auto& entry) { return entry.first; });
   if (said != what.extra.end()) {
     throw UsageError("launch.options",
-                     "--virtual_local_rank sets CUDA_VISIBLE_DEVICES for each rank, --env for all: "
-                     "give the GPUs by --gpus, or in this launcher's own environment");
+                     fmt::format("--virtual_local_rank sets {} for each rank, --env for all: give "
+                                 "the GPUs by --gpus, or in this launcher's own environment",
+                                 variable));
   }
   if (listed > 0 && listed < static_cast<size_t>(what.ranks)) {
     throw UsageError("launch.options",
                      fmt::format("--virtual_local_rank gives each rank a GPU of its own: {} ranks, "
-                                 "but {} GPUs are listed (--gpus, CUDA_VISIBLE_DEVICES)",
+                                 "but {} GPUs are listed (--gpus, {})",
                                  what.ranks,
-                                 listed));
+                                 listed,
+                                 what.node.found.list_from));
   }
+}
+
+/// The processors of each rank: those next to its GPU, where it has one and the kernel tells them.
+std::vector<std::vector<int>> cpus_of_ranks(const JobDescription& what,
+                                            const std::vector<os::CpuPlace>& places,
+                                            os::CpuBinding binding) {
+  std::vector<std::vector<int>> near;
+  for (size_t rank = 0; rank < static_cast<size_t>(what.ranks); ++rank) {
+    const std::vector<os::Gpu>& gpus =
+        what.gpus.empty() ? what.node.found.visible : what.node.found.all;
+    const size_t number = what.gpus.empty()         ? rank
+                          : rank < what.gpus.size() ? static_cast<size_t>(what.gpus[rank])
+                                                    : gpus.size();
+    near.push_back(number < gpus.size() ? gpus[number].cpus : std::vector<int>());
+  }
+  const std::vector<std::vector<int>> shares = os::share_out_near(places, near, binding);
+  return shares.front().empty() ? os::share_out(places, what.ranks, binding) : shares;
 }
 
 /// The folder of this run's files.
@@ -194,7 +215,7 @@ Job prepare_job(const LaunchOptions& options,
   what.node = node;
   what.gpus = options.gpus;
   if (!options.gpus.empty()) {
-    const std::string warning = check_gpus(options.gpus, node, env::get("CUDA_VISIBLE_DEVICES"));
+    const std::string warning = check_gpus(options.gpus, node.found);
     if (!warning.empty()) {
       fmt::print(stderr, "[launch] {}\n", warning);
     }
@@ -222,7 +243,7 @@ Job prepare_job(const LaunchOptions& options,
   what.extra = options.env;
   what.virtual_local_rank = options.virtual_local_rank;
   if (options.virtual_local_rank) {
-    check_one_gpu_each(what, env::get("CUDA_VISIBLE_DEVICES"));
+    check_one_gpu_each(what);
   }
   what.cpu_capability = options.cpu_capability;
   check_capability(what);
@@ -239,7 +260,9 @@ Job prepare_job(const LaunchOptions& options,
   // Of several launchers on a node each has the cores that its queue gave it.
   what.bound_by_queue = options.cpu_bind != os::CpuBinding::kNone && options.local_tasks > 1;
   if (options.cpu_bind != os::CpuBinding::kNone && !what.bound_by_queue) {
-    what.cpus = os::share_out(os::cpu_places(os::affinity_cpus()), what.ranks, options.cpu_bind);
+    const std::vector<os::CpuPlace> places = os::cpu_places(os::affinity_cpus());
+    what.cpus = cpus_of_ranks(what, places, options.cpu_bind);
+    what.bound_cores = what.cpus.front().empty() ? 0 : os::fewest_cores(places, what.cpus);
   }
   for (int rank = 0; rank < what.ranks; ++rank) {
     job.endpoint_ports.push_back(hold_port(job));
@@ -257,6 +280,10 @@ void take_place(Job& job, const JobPlan& plan, int node, const std::string& stor
   what.run_id = plan.run_id;
   what.first_rank = here.first_rank;
   what.world_size = plan.world_size();
+  what.ranks_of_nodes.clear();
+  for (const JobPlan::Node& node_of_job : plan.nodes) {
+    what.ranks_of_nodes.push_back(node_of_job.ranks);
+  }
   what.node_rank = node;
   what.nodes = static_cast<int>(plan.nodes.size());
   what.host = here.address;

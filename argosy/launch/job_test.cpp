@@ -19,7 +19,12 @@ class JobTest : public testing::Test {
   void SetUp() override { ::unsetenv("CUDA_VISIBLE_DEVICES"); }
   static int ranks(LaunchOptions options, int gpus) {
     options.log_dir = "";
-    return prepare_job(options, {.cores = 6, .gpus = gpus}).description.ranks;
+    const std::vector<os::Gpu> all(static_cast<size_t>(gpus));
+    return prepare_job(options,
+                       {.cores = 6,
+                        .gpus = gpus,
+                        .found = {.driver = os::GpuDriver::kNvidia, .all = all, .visible = all}})
+        .description.ranks;
   }
 };
 
@@ -39,11 +44,35 @@ TEST_F(JobTest, GpusThatNobodySeesGetTheirRanksAllTheSame) {
   testing::internal::CaptureStderr();
   const Job job = prepare_job({.gpus = {0, 1}, .log_dir = ""}, {.cores = 6, .gpus = 0});
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              HasSubstr("[launch] --gpus: no NVIDIA GPU is visible here"));
+              HasSubstr("[launch] --gpus: no GPU is visible here"));
   EXPECT_EQ(job.description.ranks, 2);
   const std::vector<std::string> environment = rank_environment(job.description, 1, {});
   EXPECT_THAT(environment, testing::Contains("CUDA_VISIBLE_DEVICES=0,1"));
   EXPECT_THAT(environment, testing::Contains("LOCAL_RANK=1"));
+}
+
+TEST_F(JobTest, RanksAreBoundToTheProcessorsNextToTheirGpus) {
+  const std::vector<int> cpus = os::affinity_cpus();
+  const std::vector<int> first{cpus.front()};
+  const std::vector<int> last{cpus.back()};
+  const Node node{.cores = 64,
+                  .gpus = 2,
+                  .found = {.driver = os::GpuDriver::kAmd,
+                            .all = {{.cpus = last}, {.cpus = first}},
+                            .visible = {{.cpus = last}, {.cpus = first}}}};
+  const auto job_of = [&](LaunchOptions options) {
+    options.cpu_bind = os::CpuBinding::kNuma;
+    options.log_dir = "";
+    return prepare_job(options, node).description;
+  };
+  const auto bound = [&](const LaunchOptions& options) { return job_of(options).cpus; };
+  EXPECT_THAT(bound({.nproc_per_node = "gpu"}), testing::ElementsAre(last, first));
+  EXPECT_THAT(bound({.gpus = {1}}), testing::ElementsAre(first));
+  // And have as many threads, whatever the machine has.
+  EXPECT_THAT(rank_environment(job_of({.gpus = {1}}), 0, {}),
+              testing::Contains("OMP_NUM_THREADS=1"));
+  // More ranks than GPUs: as without any.
+  EXPECT_THAT(bound({.nproc_per_node = "3"}), testing::Each(testing::Not(testing::IsEmpty())));
 }
 
 TEST_F(JobTest, OneRankUnlessAnotherToolsDefaultIsWanted) {

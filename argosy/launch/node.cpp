@@ -4,9 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cstdlib>
-#include <filesystem>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
@@ -15,96 +16,49 @@
 namespace argosy::launch {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr int kMostRanks = 4096;
 
-bool is_gpu_device(const std::string& name) {
-  constexpr std::string_view kPrefix = "nvidia";
-  return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
-         std::all_of(name.begin() + kPrefix.size(), name.end(), [](unsigned char c) {
-           return std::isdigit(c) != 0;
-         });
-}
-
-int installed_gpus(const std::string& dev, const std::string& proc) {
-  std::error_code ignored;
-  int count = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(dev, ignored)) {
-    count += is_gpu_device(entry.path().filename()) ? 1 : 0;
-  }
-  if (count == 0) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(proc, ignored)) {
-      count += entry.is_directory(ignored) ? 1 : 0;
-    }
-  }
-  return count;
-}
+/// Where GPUs were looked for.
+constexpr const char* kLookedAt =
+    "looked at /dev/nvidia*, /dev/kfd and /dev/dri, which this process must be able to open, and "
+    "at "
+    "what CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES leave";
 
 }  // namespace
 
-int count_gpus(const std::string& dev,
-               const std::string& proc,
-               const std::optional<std::string>& cuda_visible_devices) {
-  const int installed = installed_gpus(dev, proc);
-  if (!cuda_visible_devices || installed == 0) {
-    return installed;
-  }
-  int visible = 0;
-  for (const std::string& entry : strings::split(*cuda_visible_devices, ',')) {
-    const std::string_view name = strings::trim(entry);
-    const std::optional<int64_t> index = strings::parse_int(name);
-    const bool valid = index ? *index >= 0 && *index < installed : !name.empty();  // else "GPU-…"
-    if (!valid) {
-      break;
-    }
-    ++visible;
-  }
-  return visible;
-}
-
 Node this_node() {
   const os::Cpu cpu = os::usable_cpu();
-  // Not env::get: CUDA_VISIBLE_DEVICES="" hides all GPUs, unset hides none.
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");  // NOLINT(concurrency-mt-unsafe)
-  return {cpu.cores,
-          count_gpus("/dev",
-                     "/proc/driver/nvidia/gpus",
-                     visible == nullptr ? std::nullopt : std::optional<std::string>(visible)),
-          cpu.avx2,
-          cpu.avx512};
+  os::Gpus gpus = os::find_gpus();
+  const int visible = static_cast<int>(gpus.visible.size());
+  return {cpu.cores, visible, cpu.avx2, cpu.avx512, std::move(gpus)};
 }
 
-std::string check_gpus(const std::vector<int>& wanted,
-                       const Node& node,
-                       const std::optional<std::string>& cuda_visible_devices) {
-  std::vector<int64_t> visible;
-  for (const std::string& entry : strings::split(cuda_visible_devices.value_or(""), ',')) {
+std::string check_gpus(const std::vector<int>& wanted, const os::Gpus& gpus) {
+  std::vector<int64_t> listed;
+  for (const std::string& entry : strings::split(gpus.list.value_or(""), ',')) {
     if (const std::optional<int64_t> index = strings::parse_int(strings::trim(entry))) {
-      visible.push_back(*index);
+      listed.push_back(*index);
     }
   }
   for (const int gpu : wanted) {
     // Names ("GPU-5a…") cannot be compared with numbers; the program will say.
-    const bool hidden = !visible.empty() && std::ranges::count(visible, gpu) == 0;
-    if (hidden) {
+    if (!listed.empty() && std::ranges::count(listed, gpu) == 0) {
       throw UsageError(
           "launch.options",
-          fmt::format(
-              "--gpus: GPU {} is hidden by CUDA_VISIBLE_DEVICES={}", gpu, *cuda_visible_devices));
+          fmt::format("--gpus: GPU {} is hidden by {}={}", gpu, gpus.list_from, *gpus.list));
     }
-    if (visible.empty() && !cuda_visible_devices && node.gpus > 0 && gpu >= node.gpus) {
+    if (listed.empty() && !gpus.list && !gpus.all.empty() && gpu >= std::ssize(gpus.all)) {
       throw UsageError(
           "launch.options",
-          fmt::format("--gpus: there is no GPU {}: this machine has {}", gpu, node.gpus));
+          fmt::format("--gpus: there is no GPU {}: this machine has {}", gpu, gpus.all.size()));
     }
   }
-  return wanted.empty() || node.gpus > 0
+  return wanted.empty() || !gpus.visible.empty()
              ? ""
              : fmt::format(
-                   "--gpus: no NVIDIA GPU is visible here (looked at /dev/nvidia*, "
-                   "/proc/driver/nvidia and CUDA_VISIBLE_DEVICES). One rank is started for each "
-                   "number all the same, with CUDA_VISIBLE_DEVICES={}, which ROCm reads too",
+                   "--gpus: no GPU is visible here ({}). One rank is started for each "
+                   "number all the same, with CUDA_VISIBLE_DEVICES={}",
+                   kLookedAt,
                    fmt::join(wanted, ","));
 }
 
@@ -117,9 +71,10 @@ int processes_per_node(const std::string& request, const Node& node) {
   }
   if (request == "gpu") {
     if (node.gpus == 0) {
-      throw UsageError("launch.options",
-                       "--nproc_per_node gpu: no NVIDIA GPU is visible (looked at /dev/nvidia*, "
-                       "/proc/driver/nvidia and CUDA_VISIBLE_DEVICES). Use cpu, auto or a number.");
+      throw UsageError(
+          "launch.options",
+          fmt::format("--nproc_per_node gpu: no GPU is visible ({}). Use cpu, auto or a number.",
+                      kLookedAt));
     }
     return node.gpus;
   }

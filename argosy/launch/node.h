@@ -1,8 +1,9 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "argosy/os/gpus.h"
 
 namespace argosy::launch {
 
@@ -12,24 +13,16 @@ struct Node {
   int gpus = 0;         ///< GPUs that this process sees
   bool avx2 = false;    ///< AVX2 with FMA
   bool avx512 = false;  ///< see rank_environment() on OPENBLAS_CORETYPE
+  os::Gpus found{};     ///< all that the kernel tells of its GPUs
 };
 
 [[nodiscard]] Node this_node();
 
-/// Counts NVIDIA GPUs by the driver's device files under `dev` ("/dev"). If those do not exist yet,
-/// it counts the entries under `proc` ("/proc/driver/nvidia/gpus"). CUDA_VISIBLE_DEVICES narrows
-/// the count: its entries count up to the first that names no GPU. No CUDA library is loaded.
-[[nodiscard]] int count_gpus(const std::string& dev,
-                             const std::string& proc,
-                             const std::optional<std::string>& cuda_visible_devices);
-
-/// Checks `wanted` (--gpus) against `node`'s GPUs and this CUDA_VISIBLE_DEVICES. Returns "" when
-/// all are there. Returns a warning when no NVIDIA GPU is visible at all: the program, perhaps one
-/// for ROCm or for the CPU, then decides what the numbers mean.
-/// Errors: UsageError when a GPU does not exist or CUDA_VISIBLE_DEVICES hides it.
-[[nodiscard]] std::string check_gpus(const std::vector<int>& wanted,
-                                     const Node& node,
-                                     const std::optional<std::string>& cuda_visible_devices);
+/// Checks `wanted` (--gpus) against a machine's GPUs. Returns "" when all are there. Returns a
+/// warning when none is visible at all: the program, perhaps one for the CPU, then decides what the
+/// numbers mean. Errors: UsageError when a GPU does not exist or is not on the list of the
+/// environment.
+[[nodiscard]] std::string check_gpus(const std::vector<int>& wanted, const os::Gpus& gpus);
 
 /// Returns how many ranks `--nproc_per_node request` means on `node`.
 /// Errors: UsageError when it is neither a number from 1 to 4096 nor a known word, or "gpu" when

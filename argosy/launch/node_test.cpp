@@ -1,11 +1,8 @@
 #include "argosy/launch/node.h"
 
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -44,60 +41,38 @@ TEST(Processes, RefusesNonsenseAndSaysWhatIsExpected) {
   EXPECT_THROW((void)processes_per_node("gpu", node), UsageError);
 }
 
+os::Gpus gpus(os::GpuDriver driver, size_t count, std::optional<std::string> list = std::nullopt) {
+  return {.driver = driver,
+          .all = std::vector<os::Gpu>(count),
+          .list = std::move(list),
+          .visible = std::vector<os::Gpu>(count)};
+}
+
+std::string refusal(const std::vector<int>& wanted, const os::Gpus& gpus) {
+  return test::error_text<UsageError>([&] { (void)check_gpus(wanted, gpus); });
+}
+
 TEST(Node, GpusThatAreAskedForMustBeThere) {
-  const Node node{.gpus = 4};
-  const auto refusal = [&](const std::vector<int>& wanted, std::optional<std::string> visible) {
-    return test::error_text<UsageError>([&] { (void)check_gpus(wanted, node, visible); });
-  };
-  EXPECT_EQ(refusal({0, 3}, std::nullopt), "nothing was thrown");
-  EXPECT_THAT(refusal({0, 4}, std::nullopt), testing::HasSubstr("there is no GPU 4"));
-  EXPECT_EQ(refusal({6}, "6, 7"), "nothing was thrown");
-  EXPECT_THAT(refusal({5}, "6,7"),
-              testing::HasSubstr("GPU 5 is hidden by CUDA_VISIBLE_DEVICES=6,7"));
-  EXPECT_EQ(refusal({0}, "GPU-5a"), "nothing was thrown");
+  using enum os::GpuDriver;
+  EXPECT_EQ(refusal({0, 3}, gpus(kNvidia, 4)), "nothing was thrown");
+  EXPECT_THAT(refusal({0, 4}, gpus(kNvidia, 4)), HasSubstr("there is no GPU 4"));
+  EXPECT_EQ(refusal({6}, gpus(kNvidia, 8, "6, 7")), "nothing was thrown");
+  EXPECT_THAT(refusal({5}, gpus(kNvidia, 8, "6,7")),
+              HasSubstr("GPU 5 is hidden by CUDA_VISIBLE_DEVICES=6,7"));
+  EXPECT_THAT(refusal({5}, gpus(kAmd, 8, "6,7")),
+              HasSubstr("GPU 5 is hidden by CUDA_VISIBLE_DEVICES=6,7"));
+  os::Gpus own = gpus(kAmd, 8, "6,7");
+  own.list_from = "HIP_VISIBLE_DEVICES";
+  EXPECT_THAT(refusal({5}, own), HasSubstr("GPU 5 is hidden by HIP_VISIBLE_DEVICES=6,7"));
+  EXPECT_EQ(refusal({0}, gpus(kNvidia, 4, "GPU-5a")), "nothing was thrown");
 }
 
 TEST(Node, GpusThatOnlyTheProgramKnowsAreTakenWithAWarning) {
-  EXPECT_THAT(check_gpus({0, 1}, {.gpus = 0}, std::nullopt),
-              testing::HasSubstr("--gpus: no NVIDIA GPU is visible here"));
-  EXPECT_EQ(check_gpus({0, 1}, {.gpus = 2}, std::nullopt), "");
-  EXPECT_THAT(test::error_text<UsageError>([] { (void)check_gpus({5}, {.gpus = 0}, "6,7"); }),
-              testing::HasSubstr("GPU 5 is hidden by CUDA_VISIBLE_DEVICES=6,7"));
-}
-
-class Gpus : public testing::Test {
- protected:
-  Gpus()
-      : root_(std::filesystem::temp_directory_path() /
-              ("argosy-gpus-" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(root_ / "dev");
-    std::filesystem::create_directories(root_ / "proc");
-  }
-  ~Gpus() override { std::filesystem::remove_all(root_); }
-
-  int count(const std::optional<std::string>& visible = std::nullopt) const {
-    return count_gpus(root_ / "dev", root_ / "proc", visible);
-  }
-  std::filesystem::path root_;
-};
-
-TEST_F(Gpus, AreCountedByDeviceFiles) {
-  EXPECT_EQ(count(), 0);
-  for (const char* name : {"nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm", "nvidia"}) {
-    std::ofstream(root_ / "dev" / name) << "";
-  }
-  EXPECT_EQ(count(), 3);
-  EXPECT_EQ(count("0,2"), 2);
-  EXPECT_EQ(count(""), 0);
-  EXPECT_EQ(count("-1"), 0);
-  EXPECT_EQ(count("1,-1,0"), 1);  // CUDA stops at the first invalid one
-  EXPECT_EQ(count("GPU-5ab3, GPU-77"), 2);
-}
-
-TEST_F(Gpus, OrByTheDriversEntries) {
-  std::filesystem::create_directories(root_ / "proc" / "0000:01:00.0");
-  EXPECT_EQ(count(), 1);
-  EXPECT_EQ(count_gpus("/nowhere", "/nowhere", std::nullopt), 0);
+  using enum os::GpuDriver;
+  EXPECT_THAT(check_gpus({0, 1}, {}), HasSubstr("--gpus: no GPU is visible here"));
+  EXPECT_EQ(check_gpus({0, 1}, gpus(kAmd, 2)), "");
+  EXPECT_THAT(refusal({5}, gpus(kNone, 0, "6,7")),
+              HasSubstr("GPU 5 is hidden by CUDA_VISIBLE_DEVICES=6,7"));
 }
 
 TEST(ThisNode, HasACore) {

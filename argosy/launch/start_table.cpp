@@ -159,12 +159,13 @@ void add_cpu_rows(const JobDescription& job,
     return cpu_value(job, environment, name, why);
   };
   const Share share = threads_of_a_rank(job);
-  rows.emplace_back(
-      "OMP_NUM_THREADS",
-      value("OMP_NUM_THREADS",
-            fmt::format("{} {}, shared out among the ranks",
-                        plural(share.cores, "core"),
-                        share.by_queue ? "from the queue" : "usable of this machine")));
+  rows.emplace_back("OMP_NUM_THREADS",
+                    value("OMP_NUM_THREADS",
+                          share.bound ? "--bind: the cores of the rank that has the fewest"
+                                      : fmt::format("{} {}, shared out among the ranks",
+                                                    plural(share.cores, "core"),
+                                                    share.by_queue ? "from the queue"
+                                                                   : "usable of this machine")));
   rows.emplace_back("OMP_WAIT_POLICY", value("OMP_WAIT_POLICY", "teams of several threads"));
   const bool chosen = !job.cpu_capability.empty();
   if (chosen) {

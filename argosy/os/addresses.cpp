@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "argosy/base/strings.h"
 #include "argosy/os/fd.h"
 
 namespace argosy::os {
@@ -191,6 +192,11 @@ std::string peer_address_of(int socket) {
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::string boot_id() {
+  const Result<std::string> id = read_file("/proc/sys/kernel/random/boot_id");
+  return id.ok() ? std::string(strings::trim(*id)) : "";
 }
 
 std::string host_port(const std::string& host, uint16_t port) {

@@ -37,6 +37,9 @@ namespace argosy::os {
 [[nodiscard]] std::string peer_address_of(int socket);
 
 [[nodiscard]] std::string host_name();
+/// Returns a word for this boot of this machine, which its containers share. "" where the kernel
+/// tells none.
+[[nodiscard]] std::string boot_id();
 
 /// Returns "10.0.0.1:29500" or, for IPv6, "[fd00::1]:29500".
 [[nodiscard]] std::string host_port(const std::string& host, uint16_t port);

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "argosy/base/strings.h"
@@ -122,6 +124,85 @@ std::vector<std::vector<int>> share_out(std::vector<CpuPlace> places,
     std::ranges::sort(cpus[share]);
   }
   return cpus;
+}
+
+namespace {
+
+/// Those of `places` that a process whose device is next to the CPUs `near` may be bound to.
+std::vector<CpuPlace> places_near(const std::vector<CpuPlace>& places,
+                                  const std::vector<int>& near,
+                                  CpuBinding binding) {
+  std::vector<CpuPlace> found;
+  std::ranges::copy_if(places, std::back_inserter(found), [&](const CpuPlace& place) {
+    return std::ranges::count(near, place.cpu) > 0;
+  });
+  if (binding != CpuBinding::kSocket) {
+    return found;
+  }
+  std::vector<CpuPlace> of_socket;
+  std::ranges::copy_if(places, std::back_inserter(of_socket), [&](const CpuPlace& place) {
+    return std::ranges::count(found, place.package, &CpuPlace::package) > 0;
+  });
+  return of_socket;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> share_out_near(const std::vector<CpuPlace>& places,
+                                             const std::vector<std::vector<int>>& near,
+                                             CpuBinding binding) {
+  std::vector<std::vector<int>> cpus(near.size());
+  if (binding == CpuBinding::kNone) {
+    return cpus;
+  }
+  std::map<std::vector<int>, std::vector<size_t>>
+      together;  // processes by the threads next to them
+  for (size_t process = 0; process < near.size(); ++process) {
+    std::vector<int> here;
+    std::ranges::transform(
+        places_near(places, near[process], binding), std::back_inserter(here), &CpuPlace::cpu);
+    std::ranges::sort(here);
+    together[here].push_back(process);
+  }
+  std::set<int> taken;
+  for (const auto& [here, processes] : together) {
+    const std::vector<CpuPlace> parts = places_near(places, here, CpuBinding::kCores);
+    const auto shares = share_out(parts, static_cast<int>(processes.size()), CpuBinding::kCores);
+    const bool apart = std::ranges::none_of(
+        parts, [&](const CpuPlace& place) { return taken.contains(place.core); });
+    for (size_t i = 0; i < processes.size(); ++i) {
+      cpus[processes[i]] = binding == CpuBinding::kCores ? shares[i] : here;
+      if (!apart || cpus[processes[i]].empty()) {
+        return std::vector<std::vector<int>>(near.size());
+      }
+    }
+    std::ranges::transform(parts, std::inserter(taken, taken.end()), &CpuPlace::core);
+  }
+  return cpus;
+}
+
+int fewest_cores(const std::vector<CpuPlace>& places, const std::vector<std::vector<int>>& bound) {
+  std::vector<std::set<int>> cores;  // of each process
+  std::map<int, int> processes;      // of each core
+  for (const std::vector<int>& cpus : bound) {
+    std::set<int>& own = cores.emplace_back();
+    std::ranges::transform(places_near(places, cpus, CpuBinding::kCores),
+                           std::inserter(own, own.end()),
+                           &CpuPlace::core);
+    for (const int core : own) {
+      ++processes[core];
+    }
+  }
+  double fewest = static_cast<double>(places.size());
+  for (const std::set<int>& own : cores) {
+    double parts = 0;
+    for (const int core : own) {
+      parts += 1.0 / processes[core];
+    }
+    fewest = std::min(fewest, parts);
+  }
+  constexpr double kRounding = 1e-6;  // of three thirds
+  return std::max(1, static_cast<int>(fewest + kRounding));
 }
 
 }  // namespace argosy::os

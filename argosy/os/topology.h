@@ -34,5 +34,18 @@ enum class CpuBinding {
 [[nodiscard]] std::vector<std::vector<int>> share_out(std::vector<CpuPlace> places,
                                                       int shares,
                                                       CpuBinding binding);
+/// The same for processes that each use a device: `near` has the hardware threads next to each
+/// one's. Processes with the same ones share these. Returns empty lists too where one's are not
+/// known, or not among `places`, or are in part another's.
+[[nodiscard]] std::vector<std::vector<int>> share_out_near(
+    const std::vector<CpuPlace>& places,
+    const std::vector<std::vector<int>>& near,
+    CpuBinding binding);
+
+/// Returns the number of cores of the process that has the fewest, if those that are bound to a
+/// core divide it: the most threads that all of them may have. `bound` has the hardware threads of
+/// each. At least 1.
+[[nodiscard]] int fewest_cores(const std::vector<CpuPlace>& places,
+                               const std::vector<std::vector<int>>& bound);
 
 }  // namespace argosy::os

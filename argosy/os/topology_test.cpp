@@ -14,6 +14,7 @@ namespace {
 
 using testing::Each;
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::IsEmpty;
 
 /// Two sockets with two nodes each, two cores in each node, two hardware threads in each core: CPU
@@ -49,6 +50,51 @@ TEST(ShareOut, BindsNobodyWhereThereIsNotEnough) {
   EXPECT_THAT(share_out(machine(), 9, CpuBinding::kCores), Each(IsEmpty()));
   EXPECT_THAT(share_out(machine(), 2, CpuBinding::kNone), Each(IsEmpty()));
   EXPECT_THAT(share_out({}, 2, CpuBinding::kNuma), Each(IsEmpty()));
+}
+
+TEST(ShareOutNear, DividesTheProcessorsOfADeviceAmongItsProcesses) {
+  const std::vector<int> first{0, 1, 8, 9};
+  const std::vector<int> third{4, 5, 12, 13};
+  const auto shared = [&](CpuBinding binding) {
+    return share_out_near(machine(), {third, first, third}, binding);
+  };
+  EXPECT_THAT(shared(CpuBinding::kCores),
+              ElementsAre(ElementsAre(4, 12), ElementsAre(0, 1, 8, 9), ElementsAre(5, 13)));
+  EXPECT_THAT(
+      shared(CpuBinding::kNuma),
+      ElementsAre(ElementsAreArray(third), ElementsAreArray(first), ElementsAreArray(third)));
+  EXPECT_THAT(shared(CpuBinding::kSocket)[0], ElementsAre(4, 5, 6, 7, 12, 13, 14, 15));
+}
+
+TEST(ShareOutNear, BindsNobodyWhereAPlaceIsNotKnownOrTooSmall) {
+  EXPECT_THAT(share_out_near(machine(), {{0, 8}, {}}, CpuBinding::kNuma), Each(IsEmpty()));
+  EXPECT_THAT(share_out_near(machine(), {{0, 8}, {99}}, CpuBinding::kNuma), Each(IsEmpty()));
+  EXPECT_THAT(share_out_near(machine(), {{0, 8}, {0, 8}}, CpuBinding::kCores), Each(IsEmpty()));
+  EXPECT_THAT(share_out_near(machine(), {{0, 8}}, CpuBinding::kNone), Each(IsEmpty()));
+}
+
+TEST(ShareOutNear, BindsNobodyWherePlacesAreInPartAnothers) {
+  const std::vector<int> first{0, 1, 8, 9};
+  const std::vector<int> all{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  for (const CpuBinding binding : {CpuBinding::kCores, CpuBinding::kNuma, CpuBinding::kSocket}) {
+    EXPECT_THAT(share_out_near(machine(), {first, all}, binding), Each(IsEmpty()));
+  }
+  // Threads of the same cores.
+  EXPECT_THAT(share_out_near(machine(), {{0, 1}, {8, 9}}, CpuBinding::kCores), Each(IsEmpty()));
+  // Two nodes of one socket: both have all of it.
+  EXPECT_THAT(share_out_near(machine(), {first, {2, 3, 10, 11}}, CpuBinding::kSocket),
+              Each(ElementsAre(0, 1, 2, 3, 8, 9, 10, 11)));
+}
+
+TEST(FewestCores, AreThoseOfTheProcessThatHasLeast) {
+  EXPECT_EQ(fewest_cores(machine(), {{0, 1, 8, 9}, {2, 3, 4, 10, 11, 12}}), 2);
+  const std::vector<int> socket{0, 1, 2, 3, 8, 9, 10, 11};
+  EXPECT_EQ(fewest_cores(machine(), {socket, socket}), 2);
+  EXPECT_EQ(fewest_cores(machine(), {socket, socket, socket}), 1) << "four thirds of a core";
+  EXPECT_EQ(fewest_cores(machine(), {socket, socket, socket, socket, socket}), 1);
+  EXPECT_EQ(
+      fewest_cores(machine(), {{0, 8, 1, 9, 2, 10}, {0, 8, 1, 9, 2, 10}, {0, 8, 1, 9, 2, 10}}), 1)
+      << "three thirds";
 }
 
 TEST(CpuPlaces, AreReadFromTheKernelsFiles) {

@@ -31,11 +31,11 @@ constexpr std::string_view kOldElastic =
 // clang-format off
 constexpr auto kRows = std::to_array<program::Option>({
   {"--nproc_per_node -n", "N|auto|cpu|gpu", "Ranks on this node: a number, cpu (one per core), gpu (one per GPU) or auto (gpu if there are GPUs, else cpu). Default: one per GPU of --gpus, else 1", {}, {}, kRanks, "PET_NPROC_PER_NODE PADDLE_NPROC_PER_NODE", kBoth, kSame},
-  {"--gpus --devices --selected_gpus", "LIST", "Numbers of the GPUs to use (0,2). Every rank gets the list as CUDA_VISIBLE_DEVICES and uses the GPU of its LOCAL_RANK. Default of --nproc_per_node: one rank per GPU. If no NVIDIA GPU is visible (ROCm, CPU), the launcher warns and does the same", {}, {}, kRanks, "PADDLE_DEVICES", kPaddle, kBetter},
+  {"--gpus --devices --selected_gpus", "LIST", "Numbers of the GPUs to use (0,2). Every rank gets the list as CUDA_VISIBLE_DEVICES (of AMD's also as HIP_VISIBLE_DEVICES) and uses the GPU of its LOCAL_RANK. Default of --nproc_per_node: one rank per GPU. If no GPU is visible, the launcher warns and does the same", {}, {}, kRanks, "PADDLE_DEVICES", kPaddle, kBetter},
   {"--module -m", "", "Start the program as a Python module: python -u -m PROGRAM", {}, {}, kRanks, "PET_MODULE", kTorchrun, kSame},
   {"--no_python", "", "Execute the program itself, even if its name ends in .py", {}, {}, kRanks, "PET_NO_PYTHON", kTorchrun, kSame},
   {"--env", "NAME=VALUE", "Set a variable for all ranks. May be repeated", {}, {}, kRanks, "", kArgosy, kSame},
-  {"--cpu_bind --bind --numa_binding", "none|cores|numa|socket", "Bind each rank to its own cores, or to the cores of one NUMA node or socket. torchrun's words exclusive and node work too, core-complex does not. Default: none", {}, {}, kRanks, "PET_NUMA_BINDING", kTorchrun, kBetter},
+  {"--cpu_bind --bind --numa_binding", "none|cores|numa|socket", "Bind each rank to its own cores, or to the cores of one NUMA node or socket: those next to its GPU, where it has one. torchrun's words exclusive and node work too, core-complex does not. Default: none", {}, {}, kRanks, "PET_NUMA_BINDING", kTorchrun, kBetter},
   {"--cpu_capability", "default|avx2|avx512", "The instruction set for the kernels of libtorch, oneDNN and OpenBLAS, so that unlike machines compute the same bits: ATEN_CPU_CAPABILITY, DNNL_MAX_CPU_ISA, OPENBLAS_CORETYPE. A machine without it refuses. Default: what each machine has", {}, {}, kRanks, "", kArgosy, kSame},
   {"--role", "NAME", "ROLE_NAME of the ranks. Default: default", {}, {}, kRanks, "PET_ROLE", kTorchrun, kSame},
 
@@ -116,7 +116,7 @@ constexpr auto kRows = std::to_array<program::Option>({
   {"--auto_tuner_json", "FILE", "the auto-tuner is part of Paddle's hybrid parallelism", {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
   {"--auto_parallel_config", "FILE", "auto-parallel is part of Paddle", {}, {}, kOptionRowsHidden, "PADDLE_AUTO_PARALLEL_CONFIG", kPaddle, kRefused},
   {"--auto_cluster_config", "BOOL", "auto-parallel is part of Paddle", {}, {}, kOptionRowsHidden, "PADDLE_AUTO_CLUSTER", kPaddle, kRefused},
-  {"--npus --xpus", "LIST", "Argosy knows only NVIDIA GPUs and CPUs; use --gpus", {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
+  {"--npus --xpus", "LIST", "Argosy knows only NVIDIA's and AMD's GPUs and CPUs; use --gpus", {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
 });
 // clang-format on
 
