@@ -12,10 +12,6 @@
 namespace argosy::engine {
 namespace {
 
-at::Tensor of(const std::vector<double>& values, const at::TensorOptions& options) {
-  return at::tensor(values, at::kDouble).to(options);
-}
-
 std::vector<double> numbers(const at::Tensor& values) {
   const at::Tensor f64 = values.to(at::kCPU, at::kDouble).contiguous();
   return {f64.data_ptr<double>(), f64.data_ptr<double>() + f64.numel()};
@@ -64,10 +60,9 @@ struct Norm : torch::autograd::Function<Norm> {
                             const at::Tensor& bias,
                             const at::Tensor& mean,
                             const at::Tensor& inverse_std,
-                            double count,
+                            const at::Tensor& count,
                             const NormPeersPtr& peers) {
-    context->save_for_backward({images, weight, mean, inverse_std});
-    context->saved_data["count"] = count;
+    context->save_for_backward({images, weight, mean, inverse_std, count});
     context->saved_data["peers"] = c10::IValue::make_capsule(peers);
     at::Tensor out =
         (images.to(mean.scalar_type()) - across(mean, images)) * across(inverse_std, images);
@@ -91,11 +86,11 @@ struct Norm : torch::autograd::Function<Norm> {
     const at::Tensor sum = dy.sum(others(images));
     const at::Tensor product = (dy * normed).sum(others(images));
 
-    const at::Tensor all = at::stack({sum, product}).to(at::kCPU, at::kDouble).contiguous();
+    const at::Tensor all = at::stack({sum, product}).to(at::kDouble).contiguous();
     const auto peers =
         c10::static_intrusive_pointer_cast<NormPeers>(context->saved_data["peers"].toCapsule());
     peers->sum(all);
-    const at::Tensor means = (all / context->saved_data["count"].toDouble()).to(sum.options());
+    const at::Tensor means = (all / saved[4]).to(sum.options());
     at::Tensor dx = (dy - across(means[0], images) - normed * across(means[1], images)) *
                     across(saved[3], images);
     Tensors out(7);
@@ -129,6 +124,106 @@ at::Tensor libtorchs_norm(const NormState& norm, const at::Tensor& images) {
       norm.options.eps());
 }
 
+// --- On devices: the same arithmetic, in tensors that nobody waits for -------------------------
+
+/// f64: [channels], [channels] and 0-dim.
+struct DeviceMoments {
+  at::Tensor mean{};
+  at::Tensor variance{};
+  at::Tensor count{};
+};
+
+/// The moments of one process as one tensor, f64: means, variances and the count.
+at::Tensor packed_moments(const at::Tensor& images) {
+  const int64_t channels = images.size(1);
+  const at::TensorOptions options = images.options().dtype(at::kDouble);
+  if (images.numel() == 0) {
+    return at::zeros({2 * channels + 1}, options);
+  }
+  const auto [variance, mean] =
+      at::var_mean(images.to(wide(images)), others(images), /*unbiased=*/false);
+  const auto count = static_cast<double>(images.numel() / channels);
+  return at::cat({mean.to(at::kDouble), variance.to(at::kDouble), at::full({1}, count, options)});
+}
+
+DeviceMoments merge_on_device(const at::Tensor& images, NormPeers& peers) {
+  const int64_t channels = images.size(1);
+  const at::Tensor all = peers.gather(packed_moments(images));
+  DeviceMoments total{.mean = at::zeros({channels}, all.options()),
+                      .variance = at::zeros({channels}, all.options()),
+                      .count = at::zeros({}, all.options())};
+  for (const at::Tensor& one : all.unbind()) {
+    const at::Tensor mean = one.slice(0, 0, channels);
+    const at::Tensor variance = one.slice(0, channels, 2 * channels);
+    const at::Tensor count = one[2 * channels];
+    const at::Tensor together = total.count + count;
+    const at::Tensor share = count / together.clamp_min(1);  // 0 as long as nobody had samples
+    const at::Tensor delta = mean - total.mean;
+    total.variance = total.variance +
+                     ((variance - total.variance) * share + delta * delta * share * (1 - share));
+    total.mean = total.mean + delta * share;
+    total.count = together;
+  }
+  return total;
+}
+
+void check_enough_values(double count) {
+  ARGOSY_CHECK(count > 1,
+               "engine.batch_norm",
+               "expected more than one value for each channel in the batches of all processes "
+               "together, got {}",
+               count);
+}
+
+void move_towards(const NormState& norm, const at::Tensor& mean, const at::Tensor& unbiased) {
+  if (!norm.options.track_running_stats()) {
+    return;
+  }
+  const at::NoGradGuard no_grad;
+  norm.num_batches_tracked.add_(1);
+  const double factor = norm.options.momentum().has_value()
+                            ? *norm.options.momentum()
+                            : 1.0 / norm.num_batches_tracked.item<double>();
+  // As libtorch's norm does it: backward of an earlier use does not take it for a change.
+  const auto move = [&](const at::Tensor& running, const at::Tensor& towards) {
+    running.variable_data().mul_(1 - factor).add_(towards.to(running.options()), factor);
+  };
+  move(norm.running_mean, mean);
+  move(norm.running_var, unbiased);
+}
+
+at::Tensor norm_with(const NormState& norm,
+                     const at::Tensor& images,
+                     const at::Tensor& mean,
+                     const at::Tensor& inverse_std,
+                     const at::Tensor& count) {
+  const at::TensorOptions options = images.options().dtype(wide(images));
+  // libtorch 1.13 takes no undefined tensor here: a norm without weights gives empty ones.
+  const at::Tensor none = at::empty({0}, options);
+  return Norm::apply(images,
+                     norm.weight.defined() ? norm.weight : none,
+                     norm.bias.defined() ? norm.bias : none,
+                     mean.to(options),
+                     inverse_std.to(options),
+                     count,
+                     norm.peers);
+}
+
+at::Tensor norm_on_device(const NormState& norm, const at::Tensor& images) {
+  DeviceMoments moments;
+  at::Tensor inverse_std;
+  {
+    const at::NoGradGuard no_grad;
+    moments = merge_on_device(images, *norm.peers);
+    if (images.numel() <= images.size(1)) {  // else there are enough
+      check_enough_values(moments.count.item<double>());
+    }
+    move_towards(norm, moments.mean, moments.variance * moments.count / (moments.count - 1));
+    inverse_std = 1 / (moments.variance + norm.options.eps()).sqrt();
+  }
+  return norm_with(norm, images, moments.mean, inverse_std, moments.count);
+}
+
 }  // namespace
 
 ChannelMoments merge(const ChannelMoments& mine, NormPeers& peers) {
@@ -154,38 +249,24 @@ ChannelMoments merge(const ChannelMoments& mine, NormPeers& peers) {
     }
     total.count += count;
   }
-  ARGOSY_CHECK(total.count > 1,
-               "engine.batch_norm",
-               "expected more than one value for each channel in the batches of all processes "
-               "together, got {}",
-               total.count);
+  check_enough_values(total.count);
   return total;
 }
 
 void move_running_statistics(const NormState& norm, const ChannelMoments& moments) {
-  if (!norm.options.track_running_stats()) {
-    return;
-  }
-  const at::NoGradGuard no_grad;
-  norm.num_batches_tracked.add_(1);
-  const double factor = norm.options.momentum().has_value()
-                            ? *norm.options.momentum()
-                            : 1.0 / norm.num_batches_tracked.item<double>();
   std::vector<double> unbiased;
   for (const double each : moments.variance) {
     unbiased.push_back(each * moments.count / (moments.count - 1));
   }
-  // As libtorch's norm does it: backward of an earlier use does not take it for a change.
-  const auto move = [&](const at::Tensor& running, const std::vector<double>& towards) {
-    running.variable_data().mul_(1 - factor).add_(of(towards, running.options()), factor);
-  };
-  move(norm.running_mean, moments.mean);
-  move(norm.running_var, unbiased);
+  move_towards(norm, at::tensor(moments.mean, at::kDouble), at::tensor(unbiased, at::kDouble));
 }
 
 at::Tensor batch_norm(const NormState& norm, const at::Tensor& images) {
   if (norm.peers == nullptr || !norm.training) {
     return libtorchs_norm(norm, images);
+  }
+  if (!images.is_cpu()) {
+    return norm_on_device(norm, images);
   }
   ChannelMoments moments;
   {
@@ -197,16 +278,11 @@ at::Tensor batch_norm(const NormState& norm, const at::Tensor& images) {
   for (const double each : moments.variance) {
     inverse_std.push_back(1 / std::sqrt(each + norm.options.eps()));
   }
-  const at::TensorOptions options = images.options().dtype(wide(images));
-  // libtorch 1.13 takes no undefined tensor here: a norm without weights gives empty ones.
-  const at::Tensor none = at::empty({0}, options);
-  return Norm::apply(images,
-                     norm.weight.defined() ? norm.weight : none,
-                     norm.bias.defined() ? norm.bias : none,
-                     of(moments.mean, options),
-                     of(inverse_std, options),
-                     moments.count,
-                     norm.peers);
+  return norm_with(norm,
+                   images,
+                   at::tensor(moments.mean, at::kDouble),
+                   at::tensor(inverse_std, at::kDouble),
+                   at::scalar_tensor(moments.count, at::kDouble));
 }
 
 void SyncedNorm::check_dims(size_t dims, const at::Tensor& images) {

@@ -19,7 +19,8 @@ namespace argosy::engine {
 /// Both operations are collective: every process runs the same norms in the same order.
 class NormPeers : public torch::CustomClassHolder {
  public:
-  /// Gathers f64 [n] of each process into f64 [processes, n], in the order of ranks.
+  /// Gathers f64 [n] of each process, on any device, into f64 [processes, n], in the order of
+  /// ranks.
   [[nodiscard]] virtual at::Tensor gather(const at::Tensor& mine) = 0;
   /// Sums f64 values over the processes, in place, with the same bits on each.
   virtual void sum(const at::Tensor& values) = 0;
@@ -57,8 +58,8 @@ void move_running_statistics(const NormState& norm, const ChannelMoments& moment
 ///
 /// With peers, a training step uses the statistics of all processes' batches; N may be 0 and may
 /// differ between processes.
-/// Shape: [N, C, …] → the same. Any device, but values that are exchanged pass through the CPU;
-/// 16-bit types are summed in f32.
+/// Shape: [N, C, …] → the same. Any device, which nobody waits for unless a batch has at most one
+/// value per channel, or `momentum` is empty; 16-bit types are summed in f32.
 /// Autograd: weight and bias get the gradients of this process's batch; DistributedDataParallel
 /// averages them. A second derivative is a UsageError.
 [[nodiscard]] at::Tensor batch_norm(const NormState& norm, const at::Tensor& images);

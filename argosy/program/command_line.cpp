@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
@@ -237,6 +238,24 @@ std::string in_a_folder(const std::string& path) {
   return folder.empty() || std::filesystem::is_directory(folder, error)
              ? ""
              : fmt::format("there is no folder {}", folder.string());
+}
+
+std::string take_option(int& argc, char** argv, std::string_view name, std::string otherwise) {
+  const std::string with_value = std::string(name) + "=";
+  int kept = 0;
+  for (int i = 0; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (i > 0 && word.starts_with(with_value)) {
+      otherwise = word.substr(with_value.size());
+    } else if (i > 0 && word == name) {
+      ARGOSY_CHECK(i + 1 < argc, "program", "{} needs a value", name);
+      otherwise = argv[++i];
+    } else {
+      argv[kept++] = argv[i];
+    }
+  }
+  argc = kept;
+  return otherwise;
 }
 
 }  // namespace argosy::program

@@ -43,6 +43,17 @@ struct HelpText {
                       char** argv,
                       const std::function<void()>& body);
 
+/// Takes "--name VALUE" or "--name=VALUE" out of the arguments of a main() that reads the others
+/// itself. Returns the last value, or `otherwise` if there is none.
+///
+///     const at::Device device = engine::find_device(program::take_option(argc, argv, "--device"));
+///
+/// Errors: UsageError for a name without a value.
+[[nodiscard]] std::string take_option(int& argc,
+                                      char** argv,
+                                      std::string_view name,
+                                      std::string otherwise = "auto");
+
 /// A Limits::check for paths: a file can be written there. It finds a missing folder at the start,
 /// so that the program does not fail when it writes at its end. Returns what is wrong; "": nothing.
 [[nodiscard]] std::string in_a_folder(const std::string& path);

@@ -209,5 +209,26 @@ TEST(InAFolder, SaysWhyAFileCannotBeWritten) {
   EXPECT_THAT(in_a_folder(folder.path().string()), HasSubstr("is a folder"));
 }
 
+TEST(TakeOption, TakesOneOutOfTheArguments) {
+  const auto take = [](std::vector<std::string> words, std::vector<std::string> rest) {
+    std::vector<char*> argv;
+    for (std::string& word : words) {
+      argv.push_back(word.data());
+    }
+    auto argc = static_cast<int>(argv.size());
+    std::string value = take_option(argc, argv.data(), "--device");
+    EXPECT_EQ(std::vector<std::string>(argv.begin(), argv.begin() + argc), rest);
+    return value;
+  };
+  EXPECT_EQ(take({"train", "data"}, {"train", "data"}), "auto");
+  EXPECT_EQ(take({"train", "--device", "cuda:1", "data"}, {"train", "data"}), "cuda:1");
+  EXPECT_EQ(take({"train", "data", "--device=cpu"}, {"train", "data"}), "cpu");
+  EXPECT_EQ(take({"train", "--device=cpu", "--device", "gpu"}, {"train"}), "gpu");
+  EXPECT_THAT(test::error_text<UsageError>([&] {
+                take({"train", "--device"}, {});
+              }),
+              HasSubstr("--device needs a value"));
+}
+
 }  // namespace
 }  // namespace argosy::program
