@@ -30,7 +30,7 @@ class OnDevices : public ::testing::TestWithParam<DeviceKind> {
   }
   void SetUp() override {
     if (number_of_devices() == 0) {
-      GTEST_SKIP() << (is_cuda() ? "no CUDA device" : "no second device with this libtorch");
+      GTEST_SKIP() << "no CUDA device";
     }
   }
   [[nodiscard]] bool is_cuda() const { return GetParam() == DeviceKind::kCuda; }
@@ -38,7 +38,7 @@ class OnDevices : public ::testing::TestWithParam<DeviceKind> {
     if (is_cuda()) {
       return torch::cuda::is_available() ? static_cast<int>(torch::cuda::device_count()) : 0;
     }
-    return has_second_device() ? kSecondDevices : 0;
+    return kSecondDevices;
   }
   /// One after the other for ranks and replicas; from the first again where there are fewer.
   [[nodiscard]] at::Device device(int index = 0) const {
@@ -71,8 +71,8 @@ class OnDevicesInProcesses : public OnDevices {
   void SetUp() override {
     const bool cuda =
         c10::impl::hasDeviceGuardImpl(c10::kCUDA) && std::filesystem::exists("/dev/nvidiactl");
-    if (is_cuda() ? !cuda : !has_second_device()) {
-      GTEST_SKIP() << (is_cuda() ? "no CUDA device" : "no second device with this libtorch");
+    if (is_cuda() && !cuda) {
+      GTEST_SKIP() << "no CUDA device";
     }
   }
 };
