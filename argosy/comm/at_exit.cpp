@@ -47,4 +47,8 @@ void close_at_exit(const std::shared_ptr<GroupState>& state) {
   registry().groups.push_back(state);
 }
 
+void close_before_libraries_end() {
+  (void)std::atexit(close_all);
+}
+
 }  // namespace argosy::comm

@@ -55,25 +55,36 @@ bool overlaps_itself(const at::Tensor& tensor) {
   return false;
 }
 
-/// Whether its memory is the host's, and the row-major list of its values. A lazy conjugate or
+c10::Device device_of(const Medium& medium) {
+  return medium ? medium->device() : c10::Device(at::kCPU);
+}
+
+/// Whether its memory is the medium's, and the row-major list of its values. A lazy conjugate or
 /// negation is not.
-bool is_plain(const at::Tensor& tensor) {
-  return tensor.device().is_cpu() && tensor.is_contiguous() && !tensor.is_conj() &&
+bool is_plain(const at::Tensor& tensor, const Medium& in) {
+  return tensor.device() == device_of(in) && tensor.is_contiguous() && !tensor.is_conj() &&
          !tensor.is_neg();
 }
 
-at::Tensor on_host(at::IntArrayRef sizes, const at::Tensor& like) {
-  return at::empty(sizes, like.options().device(at::kCPU).requires_grad(false));
+at::Tensor empty_in(const Medium& medium, at::IntArrayRef sizes, const at::Tensor& like) {
+  return at::empty(sizes, like.options().device(device_of(medium)).requires_grad(false));
 }
 
-bool are_consecutive(const std::vector<at::Tensor>& tensors) {
+/// The medium's stream will work on the tensor, which its owner may let go of before.
+void keep_for(const Medium& medium, const at::Tensor& tensor) {
+  if (medium && tensor.device() == medium->device() && tensor.numel() > 0) {
+    tensor.record_stream(*medium);
+  }
+}
+
+bool are_consecutive(const std::vector<at::Tensor>& tensors, const Medium& in) {
   const char* next = nullptr;
   for (const at::Tensor& tensor : tensors) {
     if (tensor.numel() == 0) {
       continue;
     }
     const auto* data = static_cast<const char*>(tensor.data_ptr());
-    if (!is_plain(tensor) || (next != nullptr && data != next)) {
+    if (!is_plain(tensor, in) || (next != nullptr && data != next)) {
       return false;
     }
     next = data + tensor.nbytes();
@@ -120,8 +131,9 @@ void check_reducible(std::string_view op, const at::Tensor& tensor, transport::R
                transport::to_string(*dtype));
 }
 
-Buffer::Target::Target(const at::Tensor& given) : tensor(given) {
-  if (const c10::Device device = given.device(); !device.is_cpu()) {
+Buffer::Target::Target(const at::Tensor& given, const Medium& in) : tensor(given), stream(in) {
+  keep_for(in, given);
+  if (const c10::Device device = given.device(); !in && !device.is_cpu()) {
     stream = c10::impl::getDeviceGuardImpl(device.type())->getStream(device);
   }
 }
@@ -144,26 +156,34 @@ void Buffer::check(std::string_view op, const at::Tensor& tensor, Access access)
                shape_text(tensor));
 }
 
-Buffer Buffer::make(std::string_view op, const at::Tensor& tensor, Access access) {
+Buffer Buffer::make(std::string_view op,
+                    const at::Tensor& tensor,
+                    Access access,
+                    const Medium& in) {
   check(op, tensor, access);
   Buffer buffer;
-  if (is_plain(tensor)) {
+  if (is_plain(tensor, in)) {
+    keep_for(in, tensor);
     buffer.describe(tensor);
     return buffer;
   }
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
-  at::Tensor flat = on_host(tensor.sizes(), tensor);
+  at::Tensor flat = empty_in(in, tensor.sizes(), tensor);
+  keep_for(in, flat);
   if (access != Access::kWrite) {
     flat.copy_(tensor);
   }
   if (access != Access::kRead) {
-    buffer.targets_ = {Target(tensor)};
+    buffer.targets_ = {Target(tensor, in)};
   }
   buffer.describe(flat);
   return buffer;
 }
 
-Buffer Buffer::make(std::string_view op, const std::vector<at::Tensor>& tensors, Access access) {
+Buffer Buffer::make(std::string_view op,
+                    const std::vector<at::Tensor>& tensors,
+                    Access access,
+                    const Medium& in) {
   int64_t numel = 0;
   for (const at::Tensor& tensor : tensors) {
     check(op, tensor, access);
@@ -179,7 +199,10 @@ Buffer Buffer::make(std::string_view op, const std::vector<at::Tensor>& tensors,
     return buffer;
   }
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
-  if (are_consecutive(tensors)) {
+  if (are_consecutive(tensors, in)) {
+    for (const at::Tensor& tensor : tensors) {
+      keep_for(in, tensor);
+    }
     const auto first = std::ranges::find_if(tensors, [](const auto& t) { return t.numel() > 0; });
     buffer.describe(first == tensors.end() ? tensors.front() : *first);
     buffer.kept_ = tensors;
@@ -188,7 +211,8 @@ Buffer Buffer::make(std::string_view op, const std::vector<at::Tensor>& tensors,
         transport_dtype(tensors.front().scalar_type()).has_value() ? numel : buffer.bytes_;
     return buffer;
   }
-  const at::Tensor flat = on_host({numel}, tensors.front());
+  const at::Tensor flat = empty_in(in, {numel}, tensors.front());
+  keep_for(in, flat);
   if (access == Access::kRead) {
     int64_t start = 0;
     for (const at::Tensor& tensor : tensors) {
@@ -197,27 +221,31 @@ Buffer Buffer::make(std::string_view op, const std::vector<at::Tensor>& tensors,
     }
   } else {
     for (const at::Tensor& tensor : tensors) {
-      buffer.targets_.emplace_back(tensor);
+      buffer.targets_.emplace_back(tensor, in);
     }
   }
   buffer.describe(flat);
   return buffer;
 }
 
-Buffer Buffer::to_read(std::string_view op, const at::Tensor& tensor) {
-  return make(op, tensor, Access::kRead);
+Buffer Buffer::to_read(std::string_view op, const at::Tensor& tensor, const Medium& in) {
+  return make(op, tensor, Access::kRead, in);
 }
-Buffer Buffer::to_write(std::string_view op, const at::Tensor& tensor) {
-  return make(op, tensor, Access::kWrite);
+Buffer Buffer::to_write(std::string_view op, const at::Tensor& tensor, const Medium& in) {
+  return make(op, tensor, Access::kWrite, in);
 }
-Buffer Buffer::to_update(std::string_view op, const at::Tensor& tensor) {
-  return make(op, tensor, Access::kUpdate);
+Buffer Buffer::to_update(std::string_view op, const at::Tensor& tensor, const Medium& in) {
+  return make(op, tensor, Access::kUpdate, in);
 }
-Buffer Buffer::to_read(std::string_view op, const std::vector<at::Tensor>& tensors) {
-  return make(op, tensors, Access::kRead);
+Buffer Buffer::to_read(std::string_view op,
+                       const std::vector<at::Tensor>& tensors,
+                       const Medium& in) {
+  return make(op, tensors, Access::kRead, in);
 }
-Buffer Buffer::to_write(std::string_view op, const std::vector<at::Tensor>& tensors) {
-  return make(op, tensors, Access::kWrite);
+Buffer Buffer::to_write(std::string_view op,
+                        const std::vector<at::Tensor>& tensors,
+                        const Medium& in) {
+  return make(op, tensors, Access::kWrite, in);
 }
 
 void Buffer::finish() const {

@@ -13,23 +13,33 @@
 
 namespace argosy::comm {
 
-/// A tensor as a transport sees it: contiguous memory of the host in row-major order.
+/// Where a transport takes memory: the host's, or that of the device of a stream, in which it
+/// works.
+using Medium = std::optional<c10::Stream>;
+
+/// A tensor as a transport sees it: contiguous memory in row-major order.
 ///
-/// Shares the caller's memory where that is contiguous and the host's; elsewhere it is a copy,
-/// which finish() writes back. Copies of a Buffer refer to the same memory. Devices: making one
-/// waits for the work that the caller's stream has before it; what finish() writes is ordered in
-/// that same stream, whatever thread calls it, and there when it returns.
+/// Shares the caller's memory where that is contiguous and in the medium; elsewhere it is a copy,
+/// which finish() writes back. Copies of a Buffer refer to the same memory. Tensors of a device in
+/// the host's memory: making a Buffer waits for the work that the caller's stream has before it;
+/// what finish() writes is ordered in that same stream, whatever thread calls it, and there when it
+/// returns. On a device: the copies are work of the caller's stream, what finish() writes is work
+/// of the medium's, and the memory stays until the latter is done with it.
 class Buffer final {
  public:
   Buffer() = default;  ///< no elements
   /// For an operation that only reads `tensor`.
-  static Buffer to_read(std::string_view op, const at::Tensor& tensor);
+  static Buffer to_read(std::string_view op, const at::Tensor& tensor, const Medium& in = {});
   /// For an operation that only writes it: a copy starts uninitialised.
-  static Buffer to_write(std::string_view op, const at::Tensor& tensor);
-  static Buffer to_update(std::string_view op, const at::Tensor& tensor);
+  static Buffer to_write(std::string_view op, const at::Tensor& tensor, const Medium& in = {});
+  static Buffer to_update(std::string_view op, const at::Tensor& tensor, const Medium& in = {});
   /// Several tensors of one dtype behind each other.
-  static Buffer to_read(std::string_view op, const std::vector<at::Tensor>& tensors);
-  static Buffer to_write(std::string_view op, const std::vector<at::Tensor>& tensors);
+  static Buffer to_read(std::string_view op,
+                        const std::vector<at::Tensor>& tensors,
+                        const Medium& in = {});
+  static Buffer to_write(std::string_view op,
+                         const std::vector<at::Tensor>& tensors,
+                         const Medium& in = {});
 
   [[nodiscard]] void* data() const { return data_; }
   [[nodiscard]] transport::DType dtype() const { return dtype_; }
@@ -42,13 +52,19 @@ class Buffer final {
  private:
   enum class Access { kRead, kWrite, kUpdate };
   struct Target {
-    explicit Target(const at::Tensor& given);
+    Target(const at::Tensor& given, const Medium& in);
     at::Tensor tensor;
-    std::optional<c10::Stream> stream;  // of the caller, on the tensor's device; none on the CPU
+    std::optional<c10::Stream> stream;  // in which it is written; none on the CPU
   };
   static void check(std::string_view op, const at::Tensor& tensor, Access access);
-  static Buffer make(std::string_view op, const at::Tensor& tensor, Access access);
-  static Buffer make(std::string_view op, const std::vector<at::Tensor>& tensors, Access access);
+  static Buffer make(std::string_view op,
+                     const at::Tensor& tensor,
+                     Access access,
+                     const Medium& in);
+  static Buffer make(std::string_view op,
+                     const std::vector<at::Tensor>& tensors,
+                     Access access,
+                     const Medium& in);
   void describe(const at::Tensor& flat);
 
   at::Tensor flat_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,15 +16,34 @@
 
 namespace argosy::comm {
 
+/// Which way an operation takes: on the device of its tensors, or through the host's memory.
+struct Route {
+  std::shared_ptr<DeviceLine> line{};
+  Medium medium{};
+};
+/// Collective the first time that the group has a tensor of this device.
+[[nodiscard]] Route route_of(GroupState& state, const at::Tensor& tensor);
+
 /// A checked collective that is ready to be queued, or run at once.
 struct Call {
   GroupState& state;
   std::chrono::milliseconds timeout;
   OperationInfo info;
   Operation::Body body;
+  Route route{};
 
-  [[nodiscard]] Work submit() && { return state.submit(std::move(info), timeout, std::move(body)); }
-  void run() && { state.run(std::move(info), timeout, std::move(body)); }
+  [[nodiscard]] Work submit() && {
+    return route.line != nullptr
+               ? state.submit_on(*route.line, std::move(info), timeout, std::move(body))
+               : state.submit(std::move(info), timeout, std::move(body));
+  }
+  void run() && {
+    if (route.line != nullptr) {
+      std::move(*this).submit().wait();
+    } else {
+      state.run(std::move(info), timeout, std::move(body));
+    }
+  }
 };
 
 /// `detail`: what the ranks must agree on beside operation, dtype and shape ("sum", "root 0").

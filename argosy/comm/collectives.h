@@ -40,10 +40,12 @@ using transport::SharedBlock;
 /// other operations move tensors of any dtype. Where ranks use different ones, they get an error;
 /// but a dtype that is not among those nine travels as bytes, so it is not told apart from u8 of
 /// the same size.
-/// Devices: any, also different ones on different ranks. A tensor of another device is copied to
-/// the host before the operation and back after it, because NCCL is not used yet. An _async
-/// operation waits for the first copy, and for earlier work of the current stream. Its Work
-/// completes after the second copy, in that stream's order.
+/// Devices: any. Over NCCL or RCCL (docs/guides/accelerators.md) a call queues work of the device
+/// behind that of the current stream, and its Work is an event: wait() makes the current stream
+/// wait, and blocks nobody. Without them, and where ranks have different devices, a tensor is
+/// copied to the host before the operation and back after it: an _async operation waits for the
+/// first copy, and for earlier work of the current stream, and its Work completes after the second
+/// copy, in that stream's order.
 /// Lifetime: an _async operation keeps its tensors alive. Do not read or write them before wait().
 /// Autograd: not recorded. Results are also written into leaves that require grad.
 /// Errors: UsageError at once; CommError or TimeoutError from the call or from Work::wait(). After
@@ -55,6 +57,8 @@ struct AllReduceOptions {
   std::chrono::milliseconds timeout{0};
   /// The place in the training. Ranks at different places get an error that says so.
   transport::TrainingPlace place{};
+  /// On devices: the bits that all transports give, instead of NCCL's own order, which is faster.
+  bool exact = false;
 };
 struct ReduceOptions {
   int root = 0;  ///< a rank of the group
@@ -64,6 +68,8 @@ struct ReduceOptions {
 struct ReduceScatterOptions {
   ReduceOp op = ReduceOp::kSum;
   std::chrono::milliseconds timeout{0};
+  transport::TrainingPlace place{};  ///< as for all_reduce()
+  bool exact = false;                ///< as for all_reduce()
 };
 /// For operations from or to one rank.
 struct RootOptions {

@@ -10,8 +10,12 @@
 
 namespace argosy::comm {
 
-Family::Family(int rank, TransportFactory factory, std::vector<int> hosts_of_world)
+Family::Family(int rank,
+               TransportFactory factory,
+               TransportFactory device_factory,
+               std::vector<int> hosts_of_world)
     : make_transport(std::move(factory)),
+      make_device_transport(std::move(device_factory)),
       hosts(std::move(hosts_of_world)),
       recorder(std::make_shared<FlightRecorder>(
           rank, env::get("ARGOSY_LOG_DIR").value_or(std::string()))),
@@ -46,6 +50,29 @@ void Family::tell(void (Hook::*when)(const OperationEvent&), const OperationEven
                  message_of(std::current_exception()));
     }
   }
+}
+
+std::unique_ptr<transport::Transport> Family::meet(std::string_view op,
+                                                   const TransportFactory& make,
+                                                   const TransportRequest& request) {
+  using Clock = std::chrono::steady_clock;
+  OperationEvent event{.id = next_id(), .group = request.group, .op = op};
+  event.enqueued = Clock::now();
+  tell(&Hook::on_enqueued, event);
+  event.started = Clock::now();
+  tell(&Hook::on_started, event);
+  std::unique_ptr<transport::Transport> transport;
+  try {
+    transport = make(request);
+  } catch (const std::exception& e) {
+    event.ended = Clock::now();
+    event.error = e.what();
+    tell(&Hook::on_ended, event);
+    throw;
+  }
+  event.ended = Clock::now();
+  tell(&Hook::on_ended, event);
+  return transport;
 }
 
 void add_hook(const Group& group, std::shared_ptr<Hook> hook) {

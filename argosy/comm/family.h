@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,16 @@ class Family final {
  public:
   using Hooks = std::vector<std::shared_ptr<Hook>>;
 
-  Family(int rank, TransportFactory factory, std::vector<int> hosts_of_world);
+  Family(int rank,
+         TransportFactory make_transport,
+         TransportFactory make_device_transport,
+         std::vector<int> hosts_of_world);
+
+  /// Makes a transport together with the group's other members. Hooks see it as an operation, `op`:
+  /// this rank waits for the others meanwhile.
+  [[nodiscard]] std::unique_ptr<transport::Transport> meet(std::string_view op,
+                                                           const TransportFactory& make,
+                                                           const TransportRequest& request);
 
   void add(std::shared_ptr<Hook> hook);
   void remove(const std::shared_ptr<Hook>& hook);
@@ -32,7 +42,10 @@ class Family final {
   [[nodiscard]] uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   const TransportFactory make_transport;  ///< empty: sub-groups cannot be made
-  const std::vector<int> hosts;           ///< by rank of the world; empty: not known
+  /// Of devices' memory. Empty, or where it returns nullptr: what devices have goes through the
+  /// host's.
+  const TransportFactory make_device_transport;
+  const std::vector<int> hosts;  ///< by rank of the world; empty: not known
   const std::shared_ptr<FlightRecorder> recorder;
 
  private:

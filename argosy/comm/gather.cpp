@@ -78,9 +78,10 @@ Call all_gather_call(const Tensors& outputs,
                      const TimeoutOptions& options) {
   static constexpr std::string_view kOp = "all_gather";
   GroupState& state = usable(group, kOp);
-  const Buffer from = Buffer::to_read(kOp, input);
+  const Route route = route_of(state, input);
+  const Buffer from = Buffer::to_read(kOp, input, route.medium);
   check_list(kOp, outputs, state, input);
-  const Buffer to = Buffer::to_write(kOp, outputs);
+  const Buffer to = Buffer::to_write(kOp, outputs, route.medium);
   return {state,
           options.timeout,
           describe(state, kOp, input, from, ""),
@@ -88,7 +89,8 @@ Call all_gather_call(const Tensors& outputs,
             transport.all_gather(
                 from.data(), to.data(), from.count(), from.dtype(), deadline.remaining());
             to.finish();
-          }};
+          },
+          route};
 }
 
 Call gather_call(const Tensors& outputs,
@@ -97,9 +99,10 @@ Call gather_call(const Tensors& outputs,
                  const RootOptions& options) {
   static constexpr std::string_view kOp = "gather";
   GroupState& state = usable(group, kOp);
-  const Buffer from = Buffer::to_read(kOp, input);
+  const Route route = route_of(state, input);
+  const Buffer from = Buffer::to_read(kOp, input, route.medium);
   check_list_of_root(kOp, outputs, state, input, "outputs", options.root);
-  const Buffer to = outputs.empty() ? Buffer() : Buffer::to_write(kOp, outputs);
+  const Buffer to = outputs.empty() ? Buffer() : Buffer::to_write(kOp, outputs, route.medium);
   return {state,
           options.timeout,
           describe(state, kOp, input, from, "root {}", options.root),
@@ -107,7 +110,8 @@ Call gather_call(const Tensors& outputs,
             transport.gather(
                 from.data(), to.data(), from.count(), from.dtype(), root, deadline.remaining());
             to.finish();
-          }};
+          },
+          route};
 }
 
 Call scatter_call(const at::Tensor& output,
@@ -116,9 +120,10 @@ Call scatter_call(const at::Tensor& output,
                   const RootOptions& options) {
   static constexpr std::string_view kOp = "scatter";
   GroupState& state = usable(group, kOp);
-  const Buffer to = Buffer::to_write(kOp, output);
+  const Route route = route_of(state, output);
+  const Buffer to = Buffer::to_write(kOp, output, route.medium);
   check_list_of_root(kOp, inputs, state, output, "inputs", options.root);
-  const Buffer from = inputs.empty() ? Buffer() : Buffer::to_read(kOp, inputs);
+  const Buffer from = inputs.empty() ? Buffer() : Buffer::to_read(kOp, inputs, route.medium);
   return {state,
           options.timeout,
           describe(state, kOp, output, to, "root {}", options.root),
@@ -126,7 +131,8 @@ Call scatter_call(const at::Tensor& output,
             transport.scatter(
                 from.data(), to.data(), to.count(), to.dtype(), root, deadline.remaining());
             to.finish();
-          }};
+          },
+          route};
 }
 
 Call reduce_scatter_call(const at::Tensor& output,
@@ -135,18 +141,23 @@ Call reduce_scatter_call(const at::Tensor& output,
                          const ReduceScatterOptions& options) {
   static constexpr std::string_view kOp = "reduce_scatter";
   GroupState& state = usable(group, kOp);
-  const Buffer to = Buffer::to_write(kOp, output);
+  const Route route = route_of(state, output);
+  const Buffer to = Buffer::to_write(kOp, output, route.medium);
   check_reducible(kOp, output, options.op);
   check_list(kOp, inputs, state, output);
-  const Buffer from = Buffer::to_read(kOp, inputs);
+  const Buffer from = Buffer::to_read(kOp, inputs, route.medium);
+  OperationInfo info = describe(state, kOp, output, to, "{}", transport::to_string(options.op));
+  info.place = options.place;
+  info.exact = options.exact;
   return {state,
           options.timeout,
-          describe(state, kOp, output, to, "{}", transport::to_string(options.op)),
+          std::move(info),
           [to, from, op = options.op](Transport& transport, const Deadline& deadline) {
             transport.reduce_scatter(
                 from.data(), to.data(), to.count(), to.dtype(), op, deadline.remaining());
             to.finish();
-          }};
+          },
+          route};
 }
 
 std::vector<int64_t> counts(const Tensors& tensors, const Buffer& buffer) {
@@ -176,8 +187,9 @@ Call all_to_all_call(const Tensors& outputs,
                  list == &inputs ? "inputs" : "outputs",
                  list->size());
   }
-  const Buffer from = Buffer::to_read(kOp, inputs);
-  const Buffer to = Buffer::to_write(kOp, outputs);
+  const Route route = route_of(state, inputs.front());
+  const Buffer from = Buffer::to_read(kOp, inputs, route.medium);
+  const Buffer to = Buffer::to_write(kOp, outputs, route.medium);
   ARGOSY_CHECK(inputs.front().scalar_type() == outputs.front().scalar_type(),
                place(kOp),
                "inputs and outputs differ in dtype: {} and {}",
@@ -205,7 +217,8 @@ Call all_to_all_call(const Tensors& outputs,
             transport.all_to_all_v(
                 from.data(), send, to.data(), receive, from.dtype(), deadline.remaining());
             to.finish();
-          }};
+          },
+          route};
 }
 
 }  // namespace

@@ -34,29 +34,6 @@ Group adopt(std::unique_ptr<transport::Transport> transport,
   return Group(std::move(state));
 }
 
-/// The transport of a sub-group, made together with its other members. Hooks see it as an
-/// operation: this rank waits for the others meanwhile.
-std::unique_ptr<transport::Transport> meet(Family& family, const TransportRequest& request) {
-  using Clock = std::chrono::steady_clock;
-  OperationEvent event{.id = family.next_id(), .group = request.group, .op = "new_group"};
-  event.enqueued = Clock::now();
-  family.tell(&Hook::on_enqueued, event);
-  event.started = Clock::now();
-  family.tell(&Hook::on_started, event);
-  std::unique_ptr<transport::Transport> transport;
-  try {
-    transport = family.make_transport(request);
-  } catch (const std::exception& e) {
-    event.ended = Clock::now();
-    event.error = e.what();
-    family.tell(&Hook::on_ended, event);
-    throw;
-  }
-  event.ended = Clock::now();
-  family.tell(&Hook::on_ended, event);
-  return transport;
-}
-
 /// The group of `members` (ranks of `parent`), which all of them make at the same time under a name
 /// that only they use.
 Group make_child(const GroupState& parent, const std::vector<int>& members, std::string name) {
@@ -82,13 +59,14 @@ Group make_child(const GroupState& parent, const std::vector<int>& members, std:
                "make_group() a make_transport.",
                parent.options().name);
   auto store = rendezvous::prefix_store(parent.store(), options.name);
-  auto transport = meet(parent.family(),
-                        {.rank = static_cast<int>(self - members.begin()),
-                         .size = static_cast<int>(members.size()),
-                         .group = options.name,
-                         .world_ranks = options.world_ranks,
-                         .store = store,
-                         .timeout = options.timeout});
+  auto transport = parent.family().meet("new_group",
+                                        parent.family().make_transport,
+                                        {.rank = static_cast<int>(self - members.begin()),
+                                         .size = static_cast<int>(members.size()),
+                                         .group = options.name,
+                                         .world_ranks = options.world_ranks,
+                                         .store = store,
+                                         .timeout = options.timeout});
   return adopt(std::move(transport), std::move(store), parent.shared_family(), std::move(options));
 }
 
@@ -144,6 +122,10 @@ const std::string& Group::name() const {
 }
 std::chrono::milliseconds Group::timeout() const {
   return state().options().timeout;
+}
+
+void Group::check() const {
+  state().check_whole();
 }
 
 void Group::destroy() {
@@ -206,15 +188,17 @@ Group make_group(std::unique_ptr<transport::Transport> transport,
                options.timeout.count());
   const int rank = transport->rank();
   const int size = transport->size();
-  return adopt(
-      std::move(transport),
-      std::move(store),
-      std::make_shared<Family>(rank, std::move(options.make_transport), std::move(options.hosts)),
-      {.name = std::move(options.name),
-       .timeout = options.timeout,
-       .checked = options.checked,
-       .world_ranks = iota(size),
-       .keep = std::move(options.keep)});
+  return adopt(std::move(transport),
+               std::move(store),
+               std::make_shared<Family>(rank,
+                                        std::move(options.make_transport),
+                                        std::move(options.make_device_transport),
+                                        std::move(options.hosts)),
+               {.name = std::move(options.name),
+                .timeout = options.timeout,
+                .checked = options.checked,
+                .world_ranks = iota(size),
+                .keep = std::move(options.keep)});
 }
 
 }  // namespace argosy::comm

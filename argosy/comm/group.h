@@ -44,6 +44,11 @@ class Group final {
   [[nodiscard]] std::chrono::milliseconds timeout() const;
   [[nodiscard]] bool valid() const { return state_ != nullptr; }
 
+  /// Errors: CommError by what an earlier operation failed. What it had on a device may hold
+  /// garbage. Ask it before you keep what tensors of a device say; other memory is what it was. Not
+  /// collective.
+  void check() const;
+
   /// Makes a group of `ranks`, which are ranks of this group, each once. They become 0, 1, … in
   /// that order. A process that is not among them gets a group whose rank() is -1. Collective over
   /// this group.

@@ -8,8 +8,10 @@
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
+#include "argosy/comm/at_exit.h"
 #include "argosy/comm/checked.h"
 #include "argosy/comm/failure.h"
+#include "argosy/rendezvous/in_process_store.h"
 
 namespace argosy::comm {
 namespace {
@@ -42,10 +44,7 @@ GroupState::GroupState(std::unique_ptr<transport::Transport> transport,
       options_(std::move(options)),
       names_(options_.world_ranks),
       queue_([this](Operation& operation) { execute(operation); }) {
-  queue_.set_on_enqueued([this](Operation& operation) {
-    operation.enqueued = Operation::Clock::now();
-    family_->tell(&Hook::on_enqueued, event_of(operation));
-  });
+  queue_.set_on_enqueued([this](Operation& operation) { announce(operation); });
 }
 
 GroupState::~GroupState() {
@@ -110,9 +109,11 @@ void GroupState::run(OperationInfo info, std::chrono::milliseconds timeout, Body
 std::shared_ptr<Operation> GroupState::start(OperationInfo info,
                                              std::chrono::milliseconds timeout,
                                              const StartTransfer& start,
-                                             std::function<void()> finish) {
+                                             std::function<void()> finish,
+                                             DeviceLine* line) {
   check_usable(info.op);
   std::shared_ptr<Operation> operation = make(std::move(info), timeout, nullptr);
+  operation->on_device = line != nullptr;
   operation->enqueued = Operation::Clock::now();
   const Deadline deadline = Deadline::after(operation->timeout);
   // std::function wants a copyable closure, a Transfer is not copyable.
@@ -123,7 +124,7 @@ std::shared_ptr<Operation> GroupState::start(OperationInfo info,
     operation->seq = next_transfer_.fetch_add(1);
     if (!broken_.load(std::memory_order_acquire)) {
       try {
-        *transfer = start(*transport_);
+        *transfer = start(line == nullptr ? *transport_ : line->transport());
       } catch (...) {
         failure = std::current_exception();
       }
@@ -136,8 +137,11 @@ std::shared_ptr<Operation> GroupState::start(OperationInfo info,
     };
     return operation;
   }
-  operation->body = [transfer, deadline, finish = std::move(finish)](transport::Transport&,
-                                                                     const Deadline&) {
+  operation->body = [transfer, deadline, finish = std::move(finish), it = operation.get()](
+                        transport::Transport&, const Deadline&) {
+    if (it->on_device) {
+      it->set_end_on_device((*transfer)->queue(deadline.remaining()));
+    }
     (*transfer)->wait(deadline.remaining());
     finish();
   };
@@ -147,13 +151,14 @@ std::shared_ptr<Operation> GroupState::start(OperationInfo info,
 Work GroupState::submit_transfer(OperationInfo info,
                                  std::chrono::milliseconds timeout,
                                  const StartTransfer& start_transfer,
-                                 std::function<void()> finish) {
+                                 std::function<void()> finish,
+                                 DeviceLine* line) {
   const std::string_view op = info.op;
   std::shared_ptr<Operation> operation;
   bool accepted = false;
   // Inside run_here(), so that the transport lives until the transfer is the pool's, or gone.
   const bool open = waiters_.run_here([&] {
-    operation = start(std::move(info), timeout, start_transfer, std::move(finish));
+    operation = start(std::move(info), timeout, start_transfer, std::move(finish), line);
     accepted = waiters_.run([this, operation] { execute(*operation); });
     if (!accepted) {
       operation->body = nullptr;
@@ -173,7 +178,7 @@ void GroupState::run_transfer(OperationInfo info,
   const std::string_view op = info.op;
   std::shared_ptr<Operation> operation;
   if (!waiters_.run_here([&] {
-        operation = start(std::move(info), timeout, start_transfer, finish);
+        operation = start(std::move(info), timeout, start_transfer, finish, nullptr);
         execute(*operation);
       })) {
     throw_destroyed(op);
@@ -181,14 +186,41 @@ void GroupState::run_transfer(OperationInfo info,
   Work(operation).wait();
 }
 
-Reporter GroupState::reporter() const {
-  return {options_.name, rank(), size(), last_completed_, names_};
+Reporter GroupState::reporter(const Operation& operation) const {
+  return {options_.name,
+          rank(),
+          size(),
+          operation.on_device ? last_completed_on_device_ : last_completed_,
+          names_};
+}
+
+std::exception_ptr GroupState::what_broke(const Operation& operation) {
+  if (!broken_.load(std::memory_order_acquire)) {
+    return nullptr;
+  }
+  const std::lock_guard lock(cause_mutex_);
+  return broken_group_error(operation, reporter(operation), cause_, cause_peers_);
+}
+
+void GroupState::check_whole() {
+  const std::shared_ptr<Operation> question = make({.op = "check"}, {}, nullptr);
+  if (const std::exception_ptr error = what_broke(*question)) {
+    std::rethrow_exception(error);
+  }
+  for (const std::shared_ptr<DeviceLine>& line : lines()) {
+    try {
+      line->check();
+    } catch (...) {
+      const std::exception_ptr error = explain(*question, std::current_exception());
+      remember_failure(error);
+      std::rethrow_exception(error);
+    }
+  }
 }
 
 std::exception_ptr GroupState::perform(Operation& operation) {
-  if (broken_.load(std::memory_order_acquire)) {
-    const std::lock_guard lock(cause_mutex_);
-    return broken_group_error(operation, reporter(), cause_, cause_peers_);
+  if (std::exception_ptr error = what_broke(operation)) {
+    return error;
   }
   try {
     const Deadline deadline = Deadline::after(operation.timeout);
@@ -207,27 +239,167 @@ std::exception_ptr GroupState::perform(Operation& operation) {
   }
 }
 
-void GroupState::execute(Operation& operation) {
+void GroupState::announce(Operation& operation) const {
+  operation.enqueued = Operation::Clock::now();
+  family_->tell(&Hook::on_enqueued, event_of(operation));
+}
+
+void GroupState::begin(Operation& operation) const {
   operation.started = Operation::Clock::now();
-  OperationEvent event = event_of(operation);
-  family_->tell(&Hook::on_started, event);
+  family_->tell(&Hook::on_started, event_of(operation));
+}
+
+void GroupState::execute(Operation& operation) {
+  begin(operation);
   const std::exception_ptr error = perform(operation);
   operation.body = nullptr;  // lets go of its tensors before anybody learns that it ended
+  finish(operation, error);
+}
+
+void GroupState::finish(Operation& operation, const std::exception_ptr& error) {
+  OperationEvent event = event_of(operation);
   event.ended = Operation::Clock::now();
   std::string message;
   if (error) {
     message = message_of(error);
     event.error = message;
   } else if (operation.info.peer < 0) {
-    last_completed_.store(operation.seq, std::memory_order_relaxed);
+    (operation.on_device ? last_completed_on_device_ : last_completed_)
+        .store(operation.seq, std::memory_order_relaxed);
   }
   family_->tell(&Hook::on_ended, event);
   operation.complete(error);
 }
 
+std::shared_ptr<DeviceLine> GroupState::make_line(int number,
+                                                  std::shared_ptr<transport::DeviceQueues> queues) {
+  if (!family_->make_device_transport) {
+    return nullptr;
+  }
+  const std::shared_ptr<rendezvous::Store> here = store();
+  TransportRequest request{
+      .rank = rank_,
+      .size = size(),
+      .group = options_.name,
+      .world_ranks = options_.world_ranks,
+      .store = size() == 1 || here == nullptr
+                   ? rendezvous::in_process_store()
+                   : rendezvous::prefix_store(here, fmt::format("device/{}", number)),
+      .timeout = options_.timeout,
+      .queues = std::move(queues)};
+  auto transport = family_->meet("connect_devices", family_->make_device_transport, request);
+  if (transport == nullptr) {
+    return nullptr;
+  }
+  close_before_libraries_end();  // NCCL has objects of its own, and was loaded just now
+  return std::make_shared<DeviceLine>(
+      std::move(transport),
+      DeviceLine::Listener{.started = [this](Operation& operation) { begin(operation); },
+                           .ended =
+                               [this](Operation& operation, const std::exception_ptr& error) {
+                                 const std::exception_ptr told =
+                                     error ? explain(operation, error) : nullptr;
+                                 if (told) {
+                                   remember_failure(told);
+                                 }
+                                 finish(operation, told);
+                               }});
+}
+
+std::shared_ptr<DeviceLine> GroupState::line_of(
+    const std::string& name,
+    const std::function<std::shared_ptr<transport::DeviceQueues>()>& queues) {
+  std::shared_ptr<LinePlace> place;
+  {
+    const std::lock_guard lock(lines_mutex_);
+    std::shared_ptr<LinePlace>& known = lines_[name];
+    if (known == nullptr) {
+      known.reset(new LinePlace{.number = static_cast<int>(lines_.size()) - 1});
+    }
+    if (known->made) {
+      return known->line;
+    }
+    place = known;
+  }
+  const std::lock_guard alone(place->making);
+  {
+    const std::lock_guard lock(lines_mutex_);
+    if (place->made) {
+      return place->line;
+    }
+  }
+  check_whole();  // another try would meet what the first one left in the store
+  std::shared_ptr<DeviceLine> line;
+  try {
+    line = make_line(place->number, queues());
+  } catch (...) {
+    remember_failure(std::current_exception());
+    throw;
+  }
+  {
+    const std::lock_guard lock(lines_mutex_);
+    place->made = true;
+    place->line = line;
+  }
+  if (line != nullptr && closed_.load()) {
+    line->close();
+  }
+  return line;
+}
+
+std::vector<std::shared_ptr<DeviceLine>> GroupState::lines() {
+  const std::lock_guard lock(lines_mutex_);
+  std::vector<std::shared_ptr<DeviceLine>> made;
+  for (const auto& [name, place] : lines_) {
+    if (place->line != nullptr) {
+      made.push_back(place->line);
+    }
+  }
+  return made;
+}
+
+Work GroupState::submit_on(DeviceLine& line,
+                           OperationInfo info,
+                           std::chrono::milliseconds timeout,
+                           Body body) {
+  check_usable(info.op);
+  if (!info.signature.empty()) {  // compared in the host's memory, before
+    run({.op = info.op, .signature = std::exchange(info.signature, {})},
+        timeout,
+        [](transport::Transport&, const Deadline&) {});
+  }
+  const std::shared_ptr<Operation> operation = make(std::move(info), timeout, std::move(body));
+  operation->on_device = true;
+  std::exception_ptr error = what_broke(*operation);
+  if (error != nullptr) {
+    announce(*operation);
+  } else {
+    try {
+      line.queue(operation, [this](Operation& numbered) { announce(numbered); });
+    } catch (...) {
+      error = explain(*operation, std::current_exception());
+      remember_failure(error);
+    }
+  }
+  if (error) {
+    operation->body = nullptr;
+    begin(*operation);
+    finish(*operation, error);
+  }
+  return Work(operation);
+}
+
+bool GroupState::drain_lines(const Deadline& deadline) {
+  bool drained = true;
+  for (const std::shared_ptr<DeviceLine>& line : lines()) {
+    drained = line->drain(deadline) && drained;
+  }
+  return drained;
+}
+
 std::exception_ptr GroupState::explain(const Operation& operation,
                                        const std::exception_ptr& error) {
-  return explain_failure(operation, reporter(), error);
+  return explain_failure(operation, reporter(operation), error);
 }
 
 void GroupState::remember_failure(const std::exception_ptr& error) {
@@ -277,6 +449,7 @@ void GroupState::forsake() {
   queue_.abandon();
   waiters_.abandon();
   (void)transport_.release();
+  (void)new auto(std::move(lines_));
   (void)new std::shared_ptr<void>(std::move(options_.keep));
   (void)new std::shared_ptr<rendezvous::Store>(std::move(store_));
 }
@@ -290,7 +463,7 @@ void GroupState::close(const Deadline& deadline) {
     forsake();
     return;
   }
-  const bool drained = queue_.drain(deadline);
+  const bool drained = queue_.drain(deadline) && drain_lines(deadline);
   if (!waiters_.drain(deadline) || !drained) {
     log::warn(
         "[comm.Group] group \"{}\" ends with operations on their way, which fail now. Wait for "
@@ -298,15 +471,27 @@ void GroupState::close(const Deadline& deadline) {
         "Work before the program ends.",
         options_.name);
   }
-  try {
-    transport_->close();
-  } catch (const std::exception& e) {
-    log::warn("[comm.Group] group \"{}\" did not close cleanly: {}", options_.name, e.what());
+  const auto end = [&](auto& ends) {
+    try {
+      ends.close();
+    } catch (const std::exception& e) {
+      log::warn("[comm.Group] group \"{}\" did not close cleanly: {}", options_.name, e.what());
+    }
+  };
+  for (const std::shared_ptr<DeviceLine>& line : lines()) {
+    end(*line);
   }
+  end(*transport_);
   queue_.stop();
   waiters_.stop();
   // Here and not in the destructor: a group in a static variable must not take a store, and its
   // server, down when the libraries below it have ended.
+  std::map<std::string, std::shared_ptr<LinePlace>> lines;
+  {
+    const std::lock_guard lines_lock(lines_mutex_);
+    lines.swap(lines_);
+  }
+  lines.clear();
   transport_.reset();
   if (drained) {
     clear_store(Deadline::after(std::min(kGrace, options_.timeout)));

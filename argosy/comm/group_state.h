@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "argosy/comm/device_line.h"
 #include "argosy/comm/family.h"
 #include "argosy/comm/operation.h"
 #include "argosy/comm/operation_queue.h"
@@ -74,6 +76,8 @@ class GroupState final {
   /// Throws a UsageError if `op` may not be called now: the group is destroyed, or this process is
   /// not a member.
   void check_usable(std::string_view op) const;
+  /// Throws what an earlier operation failed by, if one did or is about to.
+  void check_whole();
 
   /// Queues a collective and returns at once. The timeout (zero: the group's) counts from the
   /// moment the operation starts; operations before it have timeouts of their own.
@@ -81,12 +85,26 @@ class GroupState final {
   /// The same, but waits. Runs in this thread if nothing is queued before it.
   void run(OperationInfo info, std::chrono::milliseconds timeout, Body body);
 
+  /// The operations on one device, `name`d "cuda:0". Made when they are first asked for, together
+  /// with the other members. nullptr: what the device has goes through the host's memory.
+  /// `queues`: makes those of the device. If that fails, the group is broken.
+  [[nodiscard]] std::shared_ptr<DeviceLine> line_of(
+      const std::string& name,
+      const std::function<std::shared_ptr<transport::DeviceQueues>()>& queues);
+  /// Queues a collective on a device, in this thread, and returns. Nothing waits but the device.
+  [[nodiscard]] Work submit_on(DeviceLine& line,
+                               OperationInfo info,
+                               std::chrono::milliseconds timeout,
+                               Body body);
+
   /// Starts a transfer now and returns. `finish` runs when it has ended, before the Work completes.
   /// The timeout counts from now.
+  /// `line`: of the device that the memory is on; nullptr: the host's.
   [[nodiscard]] Work submit_transfer(OperationInfo info,
                                      std::chrono::milliseconds timeout,
                                      const StartTransfer& start,
-                                     std::function<void()> finish);
+                                     std::function<void()> finish,
+                                     DeviceLine* line = nullptr);
   void run_transfer(OperationInfo info,
                     std::chrono::milliseconds timeout,
                     const StartTransfer& start,
@@ -101,9 +119,19 @@ class GroupState final {
   std::shared_ptr<Operation> start(OperationInfo info,
                                    std::chrono::milliseconds timeout,
                                    const StartTransfer& start,
-                                   std::function<void()> finish);
+                                   std::function<void()> finish,
+                                   DeviceLine* line);
   void execute(Operation& operation);
-  [[nodiscard]] Reporter reporter() const;
+  void finish(Operation& operation, const std::exception_ptr& error);
+  [[nodiscard]] std::shared_ptr<DeviceLine> make_line(
+      int number, std::shared_ptr<transport::DeviceQueues> queues);
+  [[nodiscard]] std::vector<std::shared_ptr<DeviceLine>> lines();
+  [[nodiscard]] bool drain_lines(const Deadline& deadline);
+  void announce(Operation& operation) const;
+  void begin(Operation& operation) const;
+  [[nodiscard]] Reporter reporter(const Operation& operation) const;
+  /// Why `operation` cannot run: an earlier one failed. nullptr: none did.
+  [[nodiscard]] std::exception_ptr what_broke(const Operation& operation);
   [[nodiscard]] std::exception_ptr perform(Operation& operation);
   [[nodiscard]] std::exception_ptr explain(const Operation& operation,
                                            const std::exception_ptr& error);
@@ -124,6 +152,7 @@ class GroupState final {
   std::atomic<int64_t> last_completed_{-1};
   std::atomic<int64_t> next_child_{0};
   std::atomic<int64_t> next_transfer_{0};
+  std::atomic<int64_t> last_completed_on_device_{-1};
   std::mutex start_mutex_;  // transfers are started one after another
 
   std::atomic<bool> broken_{false};
@@ -135,6 +164,16 @@ class GroupState final {
   std::atomic<bool> closed_{false};
   OperationQueue queue_;
   WaiterPool waiters_;
+
+  /// Where a device's line stands. One thread makes it, and others that want it wait.
+  struct LinePlace {
+    const int number;  ///< in the order in which they were asked for
+    std::mutex making{};
+    bool made = false;                   ///< this and the next under lines_mutex_
+    std::shared_ptr<DeviceLine> line{};  ///< nullptr: see line_of()
+  };
+  std::mutex lines_mutex_;  // never held while a line is made or ended, which takes the other ranks
+  std::map<std::string, std::shared_ptr<LinePlace>> lines_;  // by device
 };
 
 }  // namespace argosy::comm

@@ -164,14 +164,18 @@ std::string wanted_backend(const InitOptions& options) {
     return options.backend;
   }
   std::string value = strings::to_lower(env::get("ARGOSY_BACKEND").value_or("auto"));
-  constexpr std::array<std::string_view, 4> kKnown{"auto", "shm", "hierarchical", "gloo"};
-  if (std::ranges::find(kKnown, value) == kKnown.end()) {
-    throw ConfigError("comm.init",
-                      fmt::format("ARGOSY_BACKEND: expected {}, got \"{}\". Correct or unset it.",
-                                  fmt::join(kKnown, ", "),
-                                  value));
+  try {
+    const Backends known = Backends::parse(value);
+    if (known.host != "in_process") {
+      return value;
+    }
+  } catch (const UsageError&) {  // told below, with the variable's name
   }
-  return value;
+  throw ConfigError(
+      "comm.init",
+      fmt::format("ARGOSY_BACKEND: expected auto, shm, hierarchical, gloo, nccl, or one for each "
+                  "as in cpu:gloo,cuda:nccl, got \"{}\". Correct or unset it.",
+                  value));
 }
 
 /// Tells the others, who wait for this rank, why they do so in vain.
@@ -192,10 +196,11 @@ Group init(const InitOptions& options) {
                "timeout must be positive, got {} ms",
                options.timeout.count());
   const std::string backend = wanted_backend(options);
-  ARGOSY_CHECK(backend != "in_process",
+  const Backends backends = Backends::parse(backend);
+  ARGOSY_CHECK(backends.host != "in_process",
                "comm.init",
                "backend \"in_process\" joins threads, not processes. Use comm::connect().");
-  (void)find_backend(backend);  // a typing error shows before anybody waits
+  (void)device_backend(backends.devices);  // here, so that nobody waits for who cannot go on
   const bool checked = options.checked || env::get_bool("ARGOSY_CHECKED").value_or(false);
   const Deadline deadline = Deadline::after(options.timeout);
   rendezvous::Joined joined = rendezvous::join(
@@ -247,11 +252,17 @@ Group connect(const ConnectOptions& options) {
                      .checked = options.checked,
                      .hosts = options.hosts,
                      .keep = options.keep};
-  group.make_transport = [make = find_backend(options.backend, options.hosts),
-                          job = std::weak_ptr(options.store)](TransportRequest request) {
-    request.job = job.lock();
-    return make(request);
+  const Backends backends = Backends::parse(options.backend);
+  const auto with_job = [job = std::weak_ptr(options.store)](TransportFactory make) {
+    return [make = std::move(make), job](TransportRequest request) {
+      request.job = job.lock();
+      return make(request);
+    };
   };
+  group.make_transport = with_job(find_backend(backends.host, options.hosts));
+  if (backends.devices != ForDevices::kThroughHost) {
+    group.make_device_transport = with_job(device_backend(backends.devices));
+  }
   if (options.size == 1) {
     return make_group(std::make_unique<SoloTransport>(), options.store, std::move(group));
   }

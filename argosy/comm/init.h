@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "argosy/comm/group.h"
+#include "argosy/transport/device_queue.h"
 
 namespace argosy::comm {
 
@@ -15,9 +16,11 @@ struct InitOptions {
   /// "env://" (variables of torchrun, Paddle or the launcher; without any: one process),
   /// "tcp://host:port", or "file:///path".
   std::string init_method = "env://";
-  /// "auto", "shm", "hierarchical" or "gloo". "auto" uses ARGOSY_BACKEND; without it, shm if all
-  /// ranks of the group share a host, gloo if each has a host of its own, else hierarchical. "nccl"
-  /// is refused, because it does not exist yet.
+  /// For tensors of the host: "shm", "hierarchical" or "gloo". For tensors of devices: "nccl". For
+  /// both, as PyTorch spells it: "cpu:gloo,cuda:nccl". "auto" uses ARGOSY_BACKEND; without it, shm
+  /// if all ranks of the group share a host, gloo if each has a host of its own, else hierarchical,
+  /// and nccl for devices where every rank has the library. What is not named is chosen so too,
+  /// but where only a backend of the host is named, tensors of devices go through the host.
   std::string backend = "auto";
   /// Timeout of the meeting itself, and default timeout of every operation. PyTorch's is 30 min.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
@@ -75,6 +78,8 @@ struct TransportRequest {
   /// joined the group. May be empty.
   std::shared_ptr<rendezvous::Store> job{};
   std::chrono::milliseconds timeout{0};
+  /// Of the device whose memory the transport is for; null: the host's.
+  std::shared_ptr<transport::DeviceQueues> queues{};
 };
 /// Connects the members of a sub-group. Collective over them. Not called for groups of one.
 using TransportFactory =
@@ -87,6 +92,8 @@ struct GroupOptions {
   std::vector<int> hosts{};  ///< hosts of its ranks; empty: not known
   /// If empty, new_group() and split() throw a UsageError.
   TransportFactory make_transport{};
+  /// The same for the memory of devices; see Family.
+  TransportFactory make_device_transport{};
   std::shared_ptr<void> keep{};  ///< let go when the group closes, before the store
 };
 /// Makes a group over a transport and a store of your own, for tests and new backends.

@@ -1,4 +1,5 @@
 /// Which transport init() chooses, as processes. Torch-free.
+#include <array>
 #include <functional>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include "argosy/comm/test_ranks.h"
 #include "argosy/comm/test_store_host.h"
 
+#include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
 
 namespace argosy::comm {
@@ -36,6 +38,32 @@ TEST(ChooseBackend, SharedMemoryWhereAllMembersShareAHost) {
   EXPECT_EQ(choose(2, {}, {}), "gloo: it is not known which ranks share a host");
   EXPECT_EQ(choose(200, {}, std::vector<int>(200)),
             "gloo: 200 ranks of a host are too many to share memory");
+}
+
+TEST(Backends, NameWhatCarriesTheMemoryOfTheHostAndOfDevices) {
+  const auto parse = [](const char* name) {
+    const Backends backends = Backends::parse(name);
+    constexpr std::array kDevices{"through the host", "nccl if there", "nccl"};
+    return backends.host + ", " + kDevices.at(static_cast<size_t>(backends.devices));
+  };
+  EXPECT_EQ(parse("auto"), "auto, nccl if there");
+  EXPECT_EQ(parse("gloo"), "gloo, through the host");
+  EXPECT_EQ(parse("nccl"), "auto, nccl");
+  EXPECT_EQ(parse("rccl"), "auto, nccl");
+  EXPECT_EQ(parse("cpu:gloo,cuda:nccl"), "gloo, nccl");
+  EXPECT_EQ(parse("cuda:nccl,cpu:shm"), "shm, nccl");
+  EXPECT_EQ(parse("hip:rccl"), "auto, nccl");
+  EXPECT_EQ(parse("cpu:hierarchical"), "hierarchical, nccl if there");
+  EXPECT_EQ(parse("cpu:gloo,cuda:gloo"), "gloo, through the host");
+}
+
+TEST(Backends, OfDevicesKnowTheirMode) {
+  set_variable("ARGOSY_NCCL_MODE", "Exact");
+  EXPECT_TRUE(device_backend(ForDevices::kNccl));
+  set_variable("ARGOSY_NCCL_MODE", "fast");
+  EXPECT_THAT(test::error_text<ConfigError>([] { (void)connect({.size = 1}); }),
+              HasSubstr("expected native or exact, got \"fast\""));
+  set_variable("ARGOSY_NCCL_MODE", "");
 }
 
 /// What carries the operations of a group, after one.

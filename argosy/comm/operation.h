@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -14,8 +15,9 @@
 #include "argosy/transport/types.h"
 
 namespace argosy::transport {
+class DeviceMark;
 class Transport;
-}
+}  // namespace argosy::transport
 
 namespace argosy::comm {
 
@@ -39,20 +41,26 @@ class WorkState {
   /// Ends the operation, with what stopped it or nullptr, and wakes who waits.
   void complete(std::exception_ptr error);
 
-  [[nodiscard]] bool is_completed() const { return completed_.load(std::memory_order_acquire); }
+  [[nodiscard]] virtual bool is_completed() const { return has_ended(); }
   /// nullptr while it runs or when all went well.
   [[nodiscard]] std::exception_ptr error() const;
 
-  void wait() const;
+  /// Blocks: until it has ended, or, on a device, until what the calling thread queues comes after
+  /// it.
+  virtual void wait() const;
   /// Whether it ended before the deadline.
   [[nodiscard]] bool wait_until(const Deadline& deadline) const;
   /// "all_reduce in group \"world\", seq 17": for messages.
   [[nodiscard]] virtual std::string describe() const { return "operation"; }
 
- private:
-  std::atomic<bool> completed_{false};
+ protected:
+  [[nodiscard]] bool has_ended() const { return completed_.load(std::memory_order_acquire); }
+
   mutable std::mutex mutex_;
   mutable std::condition_variable ended_;
+
+ private:
+  std::atomic<bool> completed_{false};
   std::exception_ptr error_;  // written once, before completed_
 };
 
@@ -65,6 +73,7 @@ struct OperationInfo {
   int peer = -1;     ///< the other rank, of a transfer
   int64_t tag = -1;  ///< likewise
   transport::TrainingPlace place{};
+  bool exact = false;       ///< sums must have the bits of all transports
   std::string signature{};  ///< what the checked mode compares; filled only when it is on
 };
 
@@ -76,7 +85,11 @@ class Operation final : public WorkState {
   /// the operation completes.
   using Body = std::function<void(transport::Transport&, const Deadline&)>;
 
+  void wait() const override;
+  [[nodiscard]] bool is_completed() const override;
   [[nodiscard]] std::string describe() const override;
+  /// Says where on the device its results are there. Once, where on_device is set.
+  void set_end_on_device(std::shared_ptr<transport::DeviceMark> end);
 
   OperationInfo info{};
   Body body{};
@@ -85,8 +98,14 @@ class Operation final : public WorkState {
   int64_t seq = -1;          ///< place in the group's order, from 0; transfers have their own count
   bool announced = false;    ///< on_enqueued was called; the queue's
   uint64_t id = 0;           ///< counts all operations of this process's groups
+  bool on_device = false;    ///< its body only queues it there
   Clock::time_point enqueued{};
   Clock::time_point started{};
+
+ private:
+  [[nodiscard]] std::shared_ptr<transport::DeviceMark> end_on_device() const;
+
+  std::shared_ptr<transport::DeviceMark> end_on_device_;  // under mutex_
 };
 
 }  // namespace argosy::comm

@@ -22,10 +22,12 @@ Call all_reduce_call(const at::Tensor& tensor,
                      const AllReduceOptions& options) {
   static constexpr std::string_view kOp = "all_reduce";
   GroupState& state = usable(group, kOp);
-  const Buffer buffer = Buffer::to_update(kOp, tensor);
+  const Route route = route_of(state, tensor);
+  const Buffer buffer = Buffer::to_update(kOp, tensor, route.medium);
   check_reducible(kOp, tensor, options.op);
   OperationInfo info = describe(state, kOp, tensor, buffer, "{}", transport::to_string(options.op));
   info.place = options.place;
+  info.exact = options.exact;
   return {state,
           options.timeout,
           std::move(info),
@@ -33,7 +35,8 @@ Call all_reduce_call(const at::Tensor& tensor,
             transport.all_reduce(
                 buffer.data(), buffer.count(), buffer.dtype(), op, deadline.remaining());
             buffer.finish();
-          }};
+          },
+          route};
 }
 
 void check_leaves(std::string_view op, const LeafTensors& leaves, const GroupState& state) {
@@ -76,11 +79,12 @@ Call all_reduce_call(const LeafTensors& leaves,
   check_reducible(kOp, leaves.result, options.op);
   const auto is_result = [&](const at::Tensor& node) { return node.is_same(leaves.result); };
   const bool in_place = std::ranges::any_of(leaves.nodes, is_result);
-  const Buffer result =
-      in_place ? Buffer::to_update(kOp, leaves.result) : Buffer::to_write(kOp, leaves.result);
+  const Route route = route_of(state, leaves.result);
+  const Buffer result = in_place ? Buffer::to_update(kOp, leaves.result, route.medium)
+                                 : Buffer::to_write(kOp, leaves.result, route.medium);
   std::vector<Buffer> nodes;
   for (const at::Tensor& node : leaves.nodes) {
-    nodes.push_back(is_result(node) ? result : Buffer::to_read(kOp, node));
+    nodes.push_back(is_result(node) ? result : Buffer::to_read(kOp, node, route.medium));
   }
   OperationInfo info = describe(state,
                                 kOp,
@@ -90,6 +94,7 @@ Call all_reduce_call(const LeafTensors& leaves,
                                 transport::to_string(options.op),
                                 leaves.deal->leaves());
   info.place = options.place;
+  info.exact = options.exact;
   return {state,
           options.timeout,
           std::move(info),
@@ -106,7 +111,8 @@ Call all_reduce_call(const LeafTensors& leaves,
                                  op,
                                  deadline.remaining());
             result.finish();
-          }};
+          },
+          route};
 }
 
 Call reduce_call(const at::Tensor& tensor, const Group& group, const ReduceOptions& options) {
@@ -114,7 +120,9 @@ Call reduce_call(const at::Tensor& tensor, const Group& group, const ReduceOptio
   GroupState& state = usable(group, kOp);
   check_root(kOp, state, options.root);
   const bool is_root = state.rank() == options.root;
-  const Buffer buffer = is_root ? Buffer::to_update(kOp, tensor) : Buffer::to_read(kOp, tensor);
+  const Route route = route_of(state, tensor);
+  const Buffer buffer = is_root ? Buffer::to_update(kOp, tensor, route.medium)
+                                : Buffer::to_read(kOp, tensor, route.medium);
   check_reducible(kOp, tensor, options.op);
   return {
       state,
@@ -126,7 +134,8 @@ Call reduce_call(const at::Tensor& tensor, const Group& group, const ReduceOptio
         transport.reduce(
             buffer.data(), buffer.count(), buffer.dtype(), op, root, deadline.remaining());
         buffer.finish();
-      }};
+      },
+      route};
 }
 
 Call broadcast_call(const at::Tensor& tensor, const Group& group, const RootOptions& options) {
@@ -134,7 +143,9 @@ Call broadcast_call(const at::Tensor& tensor, const Group& group, const RootOpti
   GroupState& state = usable(group, kOp);
   check_root(kOp, state, options.root);
   const bool is_root = state.rank() == options.root;
-  const Buffer buffer = is_root ? Buffer::to_read(kOp, tensor) : Buffer::to_write(kOp, tensor);
+  const Route route = route_of(state, tensor);
+  const Buffer buffer = is_root ? Buffer::to_read(kOp, tensor, route.medium)
+                                : Buffer::to_write(kOp, tensor, route.medium);
   return {state,
           options.timeout,
           describe(state, kOp, tensor, buffer, "root {}", options.root),
@@ -142,7 +153,8 @@ Call broadcast_call(const at::Tensor& tensor, const Group& group, const RootOpti
             transport.broadcast(
                 buffer.data(), buffer.count(), buffer.dtype(), root, deadline.remaining());
             buffer.finish();
-          }};
+          },
+          route};
 }
 
 Call barrier_call(const Group& group, const TimeoutOptions& options) {

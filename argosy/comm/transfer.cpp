@@ -15,11 +15,18 @@ struct Ready {
   OperationInfo info;
   GroupState::StartTransfer start;
   std::function<void()> finish;
+  std::shared_ptr<DeviceLine> line{};
 
   [[nodiscard]] Work submit() && {
-    return state.submit_transfer(std::move(info), timeout, start, std::move(finish));
+    return state.submit_transfer(std::move(info), timeout, start, std::move(finish), line.get());
   }
-  void run() && { state.run_transfer(std::move(info), timeout, start, finish); }
+  void run() && {
+    if (line != nullptr) {
+      std::move(*this).submit().wait();
+    } else {
+      state.run_transfer(std::move(info), timeout, start, finish);
+    }
+  }
 };
 
 GroupState& checked_peer(std::string_view op,
@@ -52,8 +59,16 @@ Ready ready(Direction direction,
   const bool sends = direction == Direction::kSend;
   const std::string_view op = sends ? "send" : "recv";
   GroupState& state = checked_peer(op, peer, group, options);
+  // Messages on a device have no tags: those with one go through the host's memory.
+  const Route route = options.tag == 0 ? route_of(state, tensor) : Route{};
+  ARGOSY_CHECK(route.line == nullptr || sends || tensor.is_contiguous(),
+               place(op),
+               "what is received on a device must be contiguous, got sizes {}. Receive into a "
+               "contiguous tensor, and copy.",
+               shape_text(tensor));
   // Both closures hold it, so the memory lives until the transfer is over.
-  const Buffer buffer = sends ? Buffer::to_read(op, tensor) : Buffer::to_write(op, tensor);
+  const Buffer buffer = sends ? Buffer::to_read(op, tensor, route.medium)
+                              : Buffer::to_write(op, tensor, route.medium);
   return {state,
           options.timeout,
           {.op = op,
@@ -71,7 +86,8 @@ Ready ready(Direction direction,
             if (!sends) {
               buffer.finish();
             }
-          }};
+          },
+          route.line};
 }
 
 }  // namespace

@@ -26,8 +26,11 @@ class Work final {
   explicit Work(std::shared_ptr<WorkState> state) : state_(std::move(state)) {}
 
   /// Blocks until the operation has ended, and rethrows the error that stopped it (CommError,
-  /// TimeoutError) at every call. With `timeout`, it throws a TimeoutError if that passes first;
-  /// the operation itself continues until its own timeout.
+  /// TimeoutError) at every call. On a device it only waits until the operation is queued there:
+  /// what this thread queues next in its current stream comes after it, and an error that comes
+  /// later is thrown by the group's next operation. With `timeout`, it blocks until the end on a
+  /// device too, and throws a TimeoutError if that passes first; the operation continues until its
+  /// own timeout.
   void wait() const;
   void wait(std::chrono::milliseconds timeout) const;
 

@@ -25,6 +25,7 @@ uint64_t digest(const Call& call) {
   all = mixed(all, static_cast<uint64_t>(call.place.update) << 32U | call.place.pass);
   all = mixed(all, call.place.frozen);
   all = mixed(all, call.place.layout);
+  all = mixed(all, call.exact ? 1 : 0);
   return mixed(all, call.step);
 }
 
@@ -156,6 +157,12 @@ std::string disagreement(std::string_view rank,
       fmt::format("{} called {} where {} called {}", rank, words(call), other_rank, words(other));
   if (call.parts != other.parts && call.op == other.op) {
     text += reduces(call.op) ? ", with other virtual ranks" : ", in other parts";
+  } else if (call.exact != other.exact) {
+    text += fmt::format(
+        ", and only {} wants exact sums: set ARGOSY_NCCL_MODE and setDeterministicAlgorithms() "
+        "alike "
+        "on all ranks",
+        call.exact ? rank : other_rank);
   } else if (call.step != other.step && in_words(call) == in_words(other)) {
     text += ", as another step of it";
   }

@@ -38,6 +38,7 @@ struct Call {
   uint64_t parts = 0;
   int64_t seq = -1;   ///< its number in the group; -1: it has no number yet
   uint64_t step = 0;  ///< a digest of the step, when a collective consists of several
+  bool exact = true;  ///< sums are in the tree's order: always, where there is no other
   TrainingPlace place{};
 
   friend bool operator==(const Call&, const Call&) = default;

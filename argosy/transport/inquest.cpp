@@ -41,6 +41,24 @@ bool Inquest::someone_is_gone() const {
   }
 }
 
+std::optional<int> Inquest::who_left(int64_t seq, int peer) const {
+  try {
+    const std::optional<Muster> muster = look();
+    for (const auto& departure : muster ? muster->left : std::vector<rendezvous::Departure>()) {
+      const int rank = rank_of(departure.member);
+      const auto last = Progress::decode(departure.note);
+      // One that left inside of a collective has not done its part of that.
+      const bool too_early =
+          peer >= 0 ? rank == peer : last && last->seq < (last->inside ? seq + 1 : seq);
+      if (rank != rank_ && !departure.lost && !is_victim(departure.note) && too_early) {
+        return rank;
+      }
+    }
+  } catch (const Error&) {  // a store that is slow or gone says nothing about them
+  }
+  return std::nullopt;
+}
+
 /// Returns the first lost rank that is not a victim; without one, the rank that a victim blames;
 /// without one, if `leavers` are blamed, a rank that left in peace while others still needed it.
 /// `peer`: the other end of the link that broke; -1: not known.
@@ -242,10 +260,12 @@ Verdict Inquest::link_broken(const Attempt& what, const LinkBroken& broken) cons
   } catch (const Error& e) {
     return store_is_gone(what, e);
   }
+  if (!blame && peer < 0) {  // so it is this rank that cannot go on, and the others hear it
+    return verdict_.by_own_fault(what, broken.reason);
+  }
   if (!blame) {
-    const std::string to = peer < 0 ? "a rank" : names_.one(peer);
-    blame = Blame{peer < 0 ? std::vector<int>{} : std::vector<int>{peer},
-                  fmt::format("the connection to {} broke although {} is alive", to, to)};
+    const std::string to = names_.one(peer);
+    blame = Blame{{peer}, fmt::format("the connection to {} broke although {} is alive", to, to)};
   }
   return verdict_.by_broken_link(what, *std::move(blame), broken.reason);
 }

@@ -44,7 +44,11 @@ class Inquest final {
   [[nodiscard]] bool someone_is_gone() const;
 
   // See the functions of these names in PeerWatch. `mine`: what this rank does.
+  [[nodiscard]] std::optional<int> who_left(int64_t seq, int peer) const;
   [[nodiscard]] Verdict link_broken(const Attempt& what, const LinkBroken& broken) const;
+  [[nodiscard]] Verdict failed_here(const Attempt& what, const OwnFault& fault) const {
+    return verdict_.by_own_fault(what, fault.reason);
+  }
   [[nodiscard]] Verdict timed_out(const Attempt& what,
                                   const LinkTimeout& late,
                                   const Progress& mine) const;

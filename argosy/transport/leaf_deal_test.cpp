@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
-#include "argosy/transport/gloo/shares.h"
+#include "argosy/transport/shares.h"
 
 namespace argosy::transport {
 

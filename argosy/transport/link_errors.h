@@ -14,6 +14,11 @@ struct LinkBroken {
   std::string reason{};  ///< "Connection reset by peer"
 };
 
+/// This rank itself cannot go on: its device, or a library of its own, failed.
+struct OwnFault {
+  std::string reason{};  ///< "ncclAllReduce: unhandled cuda error"
+};
+
 /// The data of other ranks did not arrive before the deadline.
 struct LinkTimeout {
   std::vector<int> awaited{};  ///< the ranks whose data is missing

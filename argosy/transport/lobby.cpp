@@ -19,8 +19,12 @@ std::optional<std::string> Lobby::heard(const std::string& key, const Deadline& 
   return store_.check({key}, deadline) ? std::optional(store_.get(key, deadline)) : std::nullopt;
 }
 
-std::string Lobby::await(const std::string& key, int teller, const Deadline& deadline) const {
+std::string Lobby::await(const std::string& key,
+                         int teller,
+                         const Deadline& deadline,
+                         const std::function<void()>& meanwhile) const {
   for (;;) {
+    meanwhile();
     try {
       return store_.get(key, deadline.sooner(Deadline::after(kLobbySlice)));
     } catch (const TimeoutError&) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -27,10 +28,13 @@ class Lobby final {
   /// Returns the value of `key`, which rank `teller` sets.
   ///
   /// Blocks: until the key is there.
-  /// Errors: LinkTimeout naming `teller`; LinkBroken when a rank is gone or the store fails.
-  [[nodiscard]] std::string await(const std::string& key,
-                                  int teller,
-                                  const Deadline& deadline) const;
+  /// Errors: LinkTimeout naming `teller`; LinkBroken when a rank is gone or the store fails; what
+  /// `meanwhile` throws, which is called now and then.
+  [[nodiscard]] std::string await(
+      const std::string& key,
+      int teller,
+      const Deadline& deadline,
+      const std::function<void()>& meanwhile = [] {}) const;
   /// Throws LinkBroken when a rank of the group died or left.
   void look_around() const;
 

@@ -165,6 +165,10 @@ bool PeerWatch::someone_is_gone() const {
   return inquest_->someone_is_gone();
 }
 
+std::optional<int> PeerWatch::who_left(int64_t seq, int peer) const {
+  return inquest_->who_left(seq, peer);
+}
+
 /// Returns the cause that was found first. Declares this rank a victim when `search` finds it. When
 /// this rank left before anything failed, a broken link or a wait needs no other cause, and nobody
 /// is searched for.
@@ -198,6 +202,10 @@ std::exception_ptr PeerWatch::link_broken(const Attempt& what, const LinkBroken&
     publish_failure(what);
     return inquest_->link_broken(what, broken);
   });
+}
+
+std::exception_ptr PeerWatch::failed_here(const Attempt& what, const OwnFault& fault) {
+  return settle(what, ByLeaving::kExplained, [&] { return inquest_->failed_here(what, fault); });
 }
 
 std::exception_ptr PeerWatch::timed_out(const Attempt& what, const LinkTimeout& late) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -86,11 +87,18 @@ class PeerWatch final {
   /// True if the store knows of a rank that is gone for a reason that breaks the group.
   [[nodiscard]] bool someone_is_gone() const;
 
-  // After a failure. Each of the three finds the culprit, declares this rank a victim and returns
+  /// Returns a rank that left in peace before the end of collective `seq`, or, where `peer` is a
+  /// rank, whether that one left at all. nullopt: none is known to have. For transports whose links
+  /// do not tell. Blocks: one question to the store.
+  [[nodiscard]] std::optional<int> who_left(int64_t seq, int peer = -1) const;
+
+  // After a failure. Each of these finds the culprit, declares this rank a victim and returns
   // the exception to throw. Called again, they return the first one that was found.
 
   /// A link broke.
   std::exception_ptr link_broken(const Attempt& what, const LinkBroken& broken);
+  /// This rank is to blame, and says why.
+  std::exception_ptr failed_here(const Attempt& what, const OwnFault& fault);
   /// The deadline passed. To blame are the ranks that did not reach the collective; for a message,
   /// the rank at the other end.
   std::exception_ptr timed_out(const Attempt& what, const LinkTimeout& late);

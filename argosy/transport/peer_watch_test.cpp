@@ -16,6 +16,8 @@
 #include "argosy/rendezvous/in_process_store.h"
 #include "argosy/rendezvous/stopped_ranks.h"
 
+#include "tests/support/looked_at_store.h"
+
 namespace argosy::transport {
 namespace {
 
@@ -25,59 +27,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-/// Another store, which calls `before_look` each time it is asked who is present or gone.
-class LookedAtStore final : public rendezvous::Store {
- public:
-  LookedAtStore(std::shared_ptr<Store> inner, std::function<void()> before_look)
-      : inner_(std::move(inner)), before_look_(std::move(before_look)) {}
-
-  void set(const std::string& key, const std::string& value, const Deadline& by) override {
-    inner_->set(key, value, by);
-  }
-  std::string get(const std::string& key, const Deadline& by) override {
-    return inner_->get(key, by);
-  }
-  void wait(const std::vector<std::string>& keys, const Deadline& by) override {
-    inner_->wait(keys, by);
-  }
-  int64_t add(const std::string& key, int64_t amount, const Deadline& by) override {
-    return inner_->add(key, amount, by);
-  }
-  std::string compare_set(const std::string& key,
-                          const std::string& expected,
-                          const std::string& desired,
-                          const Deadline& by) override {
-    return inner_->compare_set(key, expected, desired, by);
-  }
-  bool check(const std::vector<std::string>& keys, const Deadline& by) override {
-    return inner_->check(keys, by);
-  }
-  bool remove(const std::string& key, const Deadline& by) override {
-    return inner_->remove(key, by);
-  }
-  std::vector<std::string> keys(const std::string& prefix, const Deadline& by) override {
-    return inner_->keys(prefix, by);
-  }
-  std::unique_ptr<rendezvous::Presence> announce(const std::string& member,
-                                                 const Deadline& by) override {
-    return inner_->announce(member, by);
-  }
-  std::vector<rendezvous::Departure> departures(const std::string& prefix,
-                                                const Deadline& by) override {
-    before_look_();
-    return inner_->departures(prefix, by);
-  }
-  std::vector<rendezvous::Member> members(const std::string& prefix, const Deadline& by) override {
-    before_look_();
-    return inner_->members(prefix, by);
-  }
-  std::string describe() const override { return inner_->describe(); }
-
- private:
-  const std::shared_ptr<Store> inner_;
-  const std::function<void()> before_look_;
-};
 
 class PeerWatchTest : public ::testing::Test {
  protected:
@@ -141,7 +90,7 @@ TEST_F(PeerWatchTest, WhoGivesUpAtTheSameMomentIsNotNamed) {
     late->note("done 4 all_reduce");
     constexpr auto kPatience = 200ms;
     int looks = 0;
-    store_ = std::make_shared<LookedAtStore>(group, [&] {
+    store_ = std::make_shared<test::LookedAtStore>(group, [&] {
       if (looks++ == moment) {
         std::this_thread::sleep_for(kPatience);  // so that rank 0's search is its last
         first->leave("victim timeout 3 | rank 1's barrier timed out");
@@ -280,7 +229,7 @@ TEST_F(PeerWatchTest, WhoWaitsWhileTheTransportClosesHearsTheFirstCause) {
   rendezvous::lose(announce(1));
   std::unique_ptr<PeerWatch> mine;
   std::future<std::exception_ptr> second;
-  store_ = std::make_shared<LookedAtStore>(store_, [&] {
+  store_ = std::make_shared<test::LookedAtStore>(store_, [&] {
     if (!second.valid()) {
       mine->leave();
       second = std::async(std::launch::async, [&] {
@@ -324,8 +273,8 @@ TEST_F(PeerWatchTest, WhoLeavesInOrderIsNoStrangerAtAnyMoment) {
         }
         ++looks;
       };
-      store_ = std::make_shared<LookedAtStore>(group, leave);
-      const auto mine = watch(0, {.job = std::make_shared<LookedAtStore>(job, leave)});
+      store_ = std::make_shared<test::LookedAtStore>(group, leave);
+      const auto mine = watch(0, {.job = std::make_shared<test::LookedAtStore>(job, leave)});
       EXPECT_FALSE(mine->someone_is_gone());
       EXPECT_EQ(looks, kLooks);
     }

@@ -9,10 +9,10 @@
 namespace argosy::transport {
 namespace {
 
-/// Returns the fields of a call in their order: "1,0,2,-1,400,0,5,0,0,0,0". Only processes of the
-/// same release read it.
+/// Returns the fields of a call in their order: "1,0,2,-1,400,0,5,0,0,0,0,0,1". Only processes of
+/// the same release read it.
 std::string as_numbers(const Call& call) {
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}",
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}",
                      static_cast<int>(call.op),
                      static_cast<int>(call.dtype),
                      static_cast<int>(call.reduction),
@@ -24,7 +24,8 @@ std::string as_numbers(const Call& call) {
                      call.place.update,
                      call.place.pass,
                      call.place.frozen,
-                     call.place.layout);
+                     call.place.layout,
+                     call.exact ? 1 : 0);
 }
 
 std::optional<Call> from_numbers(const std::string& text) {
@@ -32,7 +33,7 @@ std::optional<Call> from_numbers(const std::string& text) {
   for (const std::string& word : strings::split(text, ',')) {
     fields.push_back(strings::parse_int(word).value_or(-1));
   }
-  if (fields.size() != 12) {
+  if (fields.size() != 13) {
     return std::nullopt;
   }
   return Call{.op = static_cast<Op>(fields[0]),
@@ -43,6 +44,7 @@ std::optional<Call> from_numbers(const std::string& text) {
               .parts = static_cast<uint64_t>(fields[5]),
               .seq = fields[6],
               .step = static_cast<uint64_t>(fields[7]),
+              .exact = fields[12] == 1,
               .place = {.update = static_cast<uint32_t>(fields[8]),
                         .pass = static_cast<uint32_t>(fields[9]),
                         .frozen = static_cast<uint32_t>(fields[10]),

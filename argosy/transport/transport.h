@@ -14,6 +14,10 @@
 
 namespace argosy::transport {
 
+class CollectiveListener;
+class DeviceMark;
+class DeviceQueue;
+
 /// Element count per rank for the uneven operations; size() entries.
 using Counts = std::span<const int64_t>;
 using Timeout = std::chrono::milliseconds;
@@ -44,6 +48,10 @@ class Transfer {
   /// Blocks: until the message was sent or received.
   /// Errors: TimeoutError; CommError naming the peer when it died.
   virtual void wait(Timeout timeout) = 0;
+  /// Where the transport has a queue: returns the place behind which the message has been sent or
+  /// received. Blocks: until the message is queued on the device, which may take the other rank's
+  /// part the first time. Errors: as wait(). nullptr: there is no queue.
+  [[nodiscard]] virtual std::shared_ptr<DeviceMark> queue(Timeout /*timeout*/) { return nullptr; }
 };
 
 /// Collective operations on plain memory between the ranks of one group.
@@ -52,9 +60,10 @@ class Transfer {
 /// send and receive beside it if their (peer, tag) pairs differ. Collective: all ranks call the
 /// same operations in the same order, with equal counts and types. A rank that receives never takes
 /// the data of another operation for its own: it throws a CommError that names both. A rank that
-/// only sends throws it at its next operation. Order of sums: the tree of LeafDeal over the ranks
-/// in their order, or over the leaves of TreeBuffers. So the same leaves give the same bits on
-/// every rank, in every run, on every implementation and for any spread of ranks over hosts. 16-bit
+/// only sends throws it at its next operation. NCCL alone does not compare: there data may mix
+/// before the deadline, where both are named. Order of sums: the tree of LeafDeal over the ranks in
+/// their order, or over the leaves of TreeBuffers. So the same leaves give the same bits on every
+/// rank, in every run, on every implementation and for any spread of ranks over hosts. 16-bit
 /// floats are summed in f32 and rounded once. Shape: a `count` is a number of elements per rank.
 /// With zero an operation does nothing and waits for nobody. Errors: TimeoutError after `timeout`;
 /// CommError when a peer died or calls differ. After either the transport is broken: every later
@@ -76,6 +85,23 @@ class Transport {
   /// Says that the collectives that follow belong to this place of a training. Collectives of ranks
   /// at different places do not match. Does nothing in an implementation that does not compare.
   virtual void set_place(const TrainingPlace& /*place*/) {}
+
+  /// The queue in which this transport's collectives take their place, behind what the calling
+  /// thread has in its current stream. All memory is then of the queue's device, a collective
+  /// returns as soon as it is queued, and its timeout counts from where the device begins it.
+  /// nullptr: collectives happen in the calling thread, in the host's memory.
+  [[nodiscard]] virtual DeviceQueue* queue() { return nullptr; }
+  /// Who hears what becomes of the next collective, where there is a queue. When that collective
+  /// throws, nobody hears of it.
+  virtual void listen(std::shared_ptr<CollectiveListener> /*listener*/) {}
+  /// Where there is a queue: throws the cause if this transport ends, or has ended, operations of
+  /// the queue early. What the device holds may then be garbage. Call it after the device has
+  /// passed what you read. From any thread.
+  virtual void check() {}
+
+  /// Says that the sums that follow must be in the tree's order, where an implementation has a
+  /// faster one too.
+  virtual void set_exact(bool /*exact*/) {}
 
   /// Reduces in place, on every rank. kAvg divides the sum by size(): floats once at the end,
   /// integers truncate.

@@ -54,6 +54,12 @@ Verdict VerdictWriter::by_blame(const Attempt& what, Blame blame) const {
   return {std::move(error), std::move(blame)};
 }
 
+Verdict VerdictWriter::by_own_fault(const Attempt& what, const std::string& reason) const {
+  const std::string story = fmt::format("{}{} failed: {}", what.op, number(what.seq), reason);
+  return {std::make_exception_ptr(own_error(what, story)),
+          {{rank_}, fmt::format("{}'s {}", names_.one(rank_), story)}};
+}
+
 std::string VerdictWriter::cannot_complete(const Attempt& what,
                                            const Blame& blame,
                                            const std::string& how) const {

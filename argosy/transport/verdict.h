@@ -36,6 +36,8 @@ class VerdictWriter final {
   [[nodiscard]] Verdict by_broken_link(const Attempt& what,
                                        Blame blame,
                                        const std::string& how) const;
+  /// This rank is to blame.
+  [[nodiscard]] Verdict by_own_fault(const Attempt& what, const std::string& reason) const;
   /// Another rank failed first, and its blame tells why.
   [[nodiscard]] Verdict by_blame(const Attempt& what, Blame blame) const;
   [[nodiscard]] Verdict by_mismatch(const Attempt& what, const std::string& reason) const;

@@ -79,18 +79,29 @@ WatchedTransport::WatchedTransport(std::shared_ptr<rendezvous::Store> store,
   watch_ = std::make_unique<PeerWatch>(store_, rank, size, std::move(options), deadline);
 }
 
+std::exception_ptr WatchedTransport::verdict_on(const Attempt& what,
+                                                const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const LinkBroken& broken) {
+    return watch_->link_broken(what, broken);
+  } catch (const OwnFault& fault) {
+    return watch_->failed_here(what, fault);
+  } catch (const LinkTimeout& late) {
+    return watch_->timed_out(what, late);
+  } catch (const Mismatch& mismatch) {
+    return watch_->mismatched(what, mismatch);
+  } catch (...) {  // no fault of a link
+    return error;
+  }
+}
+
 /// Called where an exception was caught. Throws what the caller of the operation sees when a link
 /// of this transport failed; returns when the exception is another one.
 void WatchedTransport::blame(const Attempt& what) {
-  try {
-    throw;
-  } catch (const LinkBroken& broken) {
-    give_up(watch_->link_broken(what, broken));
-  } catch (const LinkTimeout& late) {
-    give_up(watch_->timed_out(what, late));
-  } catch (const Mismatch& mismatch) {
-    give_up(watch_->mismatched(what, mismatch));
-  } catch (...) {  // no fault of a link
+  const std::exception_ptr error = std::current_exception();
+  if (std::exception_ptr verdict = verdict_on(what, error); verdict != error) {
+    give_up(std::move(verdict));
   }
 }
 
@@ -101,9 +112,40 @@ void WatchedTransport::give_up(std::exception_ptr cause) {
   std::rethrow_exception(std::move(cause));
 }
 
+/// Makes `call` the collective that runs, with its number and place.
+void WatchedTransport::number(const Call& call) {
+  watch_->check(name_of(call.op));
+  call_ = whole_ ? step_of(*whole_, call) : call;
+  if (!whole_) {
+    call_.place = place_;
+  }
+  const int64_t number = next_++;
+  if (call_.seq < 0) {
+    call_.seq = number;
+  }
+  history_ = mixed(history_, digest(call_));
+}
+
+void WatchedTransport::do_copy(void* to, const void* from, int64_t bytes) {
+  copy_bytes(to, from, bytes);
+}
+
+void WatchedTransport::do_reduce_alone(const TreeBuffers& buffers,
+                                       int64_t count,
+                                       DType dtype,
+                                       ReduceOp op) {
+  reduce_alone(buffers, count, dtype, op);
+}
+
+void WatchedTransport::issue(const Call& /*call*/,
+                             Timeout /*timeout*/,
+                             const std::function<void()>& body) {
+  body();
+}
+
 std::shared_ptr<SharedBlock> WatchedTransport::share(size_t bytes, Timeout timeout) {
   std::shared_ptr<SharedBlock> block;
-  if (size_ > 1 && bytes > 0) {
+  if (size_ > 1 && bytes > 0 && queue() == nullptr) {
     const Call share{.op = Op::kShare, .bytes = static_cast<int64_t>(bytes)};
     run(share, timeout, [&](const Deadline& deadline) { block = do_share(bytes, deadline); });
   }
@@ -168,9 +210,10 @@ void WatchedTransport::run_sum(
   check_tree(op, buffers, call.root < 0 || call.root == rank_, call.reduction);
   call.bytes = size_in_bytes(count, call.dtype);
   call.parts = buffers.deal.digest();
+  call.exact = sums_exactly();
   run(call, timeout, [&](const Deadline& deadline) {
     if (size_ == 1) {
-      reduce_alone(buffers, count, call.dtype, call.reduction);
+      do_reduce_alone(buffers, count, call.dtype, call.reduction);
     } else if (count > 0) {
       body(deadline);
     }
@@ -235,7 +278,7 @@ void WatchedTransport::all_gather(
   const int64_t bytes = size_in_bytes(count, dtype);
   const Call call{.op = Op::kAllGather, .dtype = dtype, .bytes = bytes * size_};
   run(call, timeout, [&](const Deadline& deadline) {
-    copy_bytes(static_cast<std::byte*>(output) + rank_ * bytes, input, bytes);
+    do_copy(static_cast<std::byte*>(output) + rank_ * bytes, input, bytes);
     if (size_ > 1 && count > 0) {
       do_all_gather(input, output, Parts::equal(size_, bytes), deadline);
     }
@@ -253,7 +296,7 @@ void WatchedTransport::all_gather_v(
   }
   run(call, timeout, [&](const Deadline& deadline) {
     const auto mine = static_cast<size_t>(rank_);
-    copy_bytes(static_cast<std::byte*>(output) + parts.offset[mine], input, parts.bytes[mine]);
+    do_copy(static_cast<std::byte*>(output) + parts.offset[mine], input, parts.bytes[mine]);
     if (size_ > 1) {
       do_all_gather(input, output, parts, deadline);
     }
@@ -268,7 +311,7 @@ void WatchedTransport::gather(
   const Call call{.op = Op::kGather, .dtype = dtype, .root = root, .bytes = bytes};
   run(call, timeout, [&](const Deadline& deadline) {
     if (rank_ == root) {
-      copy_bytes(static_cast<std::byte*>(output) + rank_ * bytes, input, bytes);
+      do_copy(static_cast<std::byte*>(output) + rank_ * bytes, input, bytes);
     }
     if (size_ > 1 && count > 0) {
       do_gather(input, output, bytes, root, deadline);
@@ -287,7 +330,7 @@ void WatchedTransport::scatter(
       do_scatter(input, output, bytes, root, deadline);
     }
     if (rank_ == root) {
-      copy_bytes(output, static_cast<const std::byte*>(input) + rank_ * bytes, bytes);
+      do_copy(output, static_cast<const std::byte*>(input) + rank_ * bytes, bytes);
     }
   });
 }
@@ -313,9 +356,9 @@ void WatchedTransport::all_to_all(
   const Call call{.op = Op::kAllToAll, .dtype = dtype, .bytes = bytes * size_};
   run(call, timeout, [&](const Deadline& deadline) {
     const Parts parts = Parts::equal(size_, bytes);
-    copy_bytes(static_cast<std::byte*>(output) + rank_ * bytes,
-               static_cast<const std::byte*>(input) + rank_ * bytes,
-               bytes);
+    do_copy(static_cast<std::byte*>(output) + rank_ * bytes,
+            static_cast<const std::byte*>(input) + rank_ * bytes,
+            bytes);
     if (size_ > 1 && count > 0) {
       do_all_to_all(input, parts, output, parts, deadline);
     }
@@ -341,9 +384,9 @@ void WatchedTransport::all_to_all_v(const void* input,
     const auto element_bytes = static_cast<int64_t>(size_of(dtype));
     const Parts sends = Parts::of(send_counts, element_bytes);
     const Parts receives = Parts::of(recv_counts, element_bytes);
-    copy_bytes(static_cast<std::byte*>(output) + receives.offset[mine],
-               static_cast<const std::byte*>(input) + sends.offset[mine],
-               sends.bytes[mine]);
+    do_copy(static_cast<std::byte*>(output) + receives.offset[mine],
+            static_cast<const std::byte*>(input) + sends.offset[mine],
+            sends.bytes[mine]);
     if (size_ > 1) {
       do_all_to_all(input, sends, output, receives, deadline);
     }
@@ -365,28 +408,37 @@ class WatchedTransport::WatchedTransfer final : public Transfer {
       : transport_(transport), op_(op), peer_(peer), link_(std::move(link)) {}
 
   void wait(Timeout timeout) override {
+    (void)use(timeout, [](Link& link, const Deadline& deadline) {
+      link.wait(deadline);
+      return nullptr;
+    });
+    link_.reset();  // the memory is the caller's again
+  }
+  [[nodiscard]] std::shared_ptr<DeviceMark> queue(Timeout timeout) override {
+    return use(timeout, [](Link& link, const Deadline& deadline) { return link.queue(deadline); });
+  }
+
+ private:
+  /// The link is destroyed when it fails: the memory is then the caller's again.
+  template <typename Function>
+  std::shared_ptr<DeviceMark> use(Timeout timeout, Function function) {
     if (error_ != nullptr) {
       std::rethrow_exception(error_);
     }
     if (link_ == nullptr) {
-      return;
+      return nullptr;
     }
     try {
-      finish(std::exchange(link_, nullptr), timeout);
+      const Watched watched(*transport_.watch_);
+      try {
+        return function(*link_, Deadline::after(timeout));
+      } catch (...) {
+        transport_.blame({.op = op_, .timeout = timeout, .peer = peer_});
+        throw;
+      }
     } catch (...) {
       error_ = std::current_exception();
-      throw;
-    }
-  }
-
- private:
-  /// The link is destroyed at the end, however it ends: the memory is then the caller's again.
-  void finish(std::unique_ptr<Link> link, Timeout timeout) {
-    const Watched watched(*transport_.watch_);
-    try {
-      link->wait(Deadline::after(timeout));
-    } catch (...) {
-      transport_.blame({.op = op_, .timeout = timeout, .peer = peer_});
+      link_.reset();
       throw;
     }
   }

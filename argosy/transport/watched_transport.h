@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +10,7 @@
 
 #include "argosy/base/deadline.h"
 #include "argosy/transport/call.h"
+#include "argosy/transport/device_queue.h"
 #include "argosy/transport/link_errors.h"
 #include "argosy/transport/lobby.h"
 #include "argosy/transport/peer_watch.h"
@@ -98,6 +101,8 @@ class WatchedTransport : public Transport {
     Link(Link&&) = delete;
     Link& operator=(Link&&) = delete;
     virtual void wait(const Deadline& deadline) = 0;
+    /// See Transfer::queue().
+    virtual std::shared_ptr<DeviceMark> queue(const Deadline& /*deadline*/) { return nullptr; }
   };
 
   /// Announces this rank. `interrupt` of the options is set here, to interrupt().
@@ -143,6 +148,15 @@ class WatchedTransport : public Transport {
   virtual std::shared_ptr<SharedBlock> do_share(size_t /*bytes*/, const Deadline& /*deadline*/) {
     return nullptr;
   }
+  /// Where an implementation's memory is a device's: copies, and adds what one rank has, there.
+  virtual void do_copy(void* to, const void* from, int64_t bytes);
+  virtual void do_reduce_alone(const TreeBuffers& buffers, int64_t count, DType dtype, ReduceOp op);
+  /// Whether the next sum is in the tree's order. Asked once for each reduction; see call().
+  [[nodiscard]] virtual bool sums_exactly() const { return true; }
+  /// Where collectives are only queued: calls `body`, which queues this one, and sees to what
+  /// becomes of it. `call` has its number in the group. Throws as the functions above, before the
+  /// collective is queued.
+  virtual void issue(const Call& call, Timeout timeout, const std::function<void()>& body);
   /// Makes all operations that wait throw LinkBroken, and later ones at once. Idempotent, from any
   /// thread.
   virtual void interrupt() = 0;
@@ -153,7 +167,8 @@ class WatchedTransport : public Transport {
   /// there too.
   template <typename Body>
   void connect(std::chrono::milliseconds timeout, Body body) {
-    run({.op = Op::kConnect}, timeout, body);
+    number({.op = Op::kConnect});
+    run_now(timeout, body);
   }
   /// How the ranks find each other while they connect.
   [[nodiscard]] Lobby lobby() { return {*store_, *watch_, names_}; }
@@ -165,13 +180,20 @@ class WatchedTransport : public Transport {
   /// same operations so far.
   [[nodiscard]] uint64_t history() const { return history_; }
   [[nodiscard]] const RankNames& names() const { return names_; }
+  [[nodiscard]] const LeafDeal& one_each() const { return one_each_; }
   [[nodiscard]] PeerWatch& watch() { return *watch_; }
+  /// The exception that the caller sees when `what` failed by `error`, which the functions above
+  /// threw. Other exceptions than theirs are returned as they are.
+  [[nodiscard]] std::exception_ptr verdict_on(const Attempt& what, const std::exception_ptr& error);
 
  private:
   class WatchedTransfer;
 
   template <typename Body>
   void run(const Call& call, Timeout timeout, Body body);
+  template <typename Body>
+  void run_now(Timeout timeout, Body body);
+  void number(const Call& call);
   template <typename Body>
   void run_sum(Call call, const TreeBuffers& buffers, int64_t count, Timeout timeout, Body body);
   void blame(const Attempt& what);
@@ -184,6 +206,7 @@ class WatchedTransport : public Transport {
   const int size_;
   const RankNames names_;
   const LeafDeal one_each_;  ///< one leaf for each rank
+  int64_t next_ = 0;         ///< number of the next collective
   std::optional<Call> whole_;
   TrainingPlace place_;
   Call call_;
@@ -193,14 +216,17 @@ class WatchedTransport : public Transport {
 
 template <typename Body>
 void WatchedTransport::run(const Call& call, Timeout timeout, Body body) {
-  const char* const op = name_of(call.op);
-  watch_->check(op);
-  call_ = whole_ ? step_of(*whole_, call) : call;
-  if (!whole_) {
-    call_.place = place_;
+  number(call);
+  if (queue() != nullptr) {
+    issue(call_, timeout, [&] { body(Deadline::after(timeout)); });
+    return;
   }
-  const Attempt what{.op = op, .seq = watch_->begin(call_), .timeout = timeout};
-  history_ = mixed(history_, digest(call_));
+  run_now(timeout, body);
+}
+
+template <typename Body>
+void WatchedTransport::run_now(Timeout timeout, Body body) {
+  const Attempt what{.op = name_of(call_.op), .seq = watch_->begin(call_), .timeout = timeout};
   try {
     body(Deadline::after(timeout));
   } catch (...) {

@@ -104,7 +104,7 @@ using test::SharedCounter;
 
 }  // namespace argosy::conformance
 
-#define ARGOSY_CONFORMANCE_MODES(name, factory, ...)                                              \
+#define ARGOSY_CONFORMANCE_OF_GROUPS(name, factory, ...)                                          \
   INSTANTIATE_TEST_SUITE_P(name,                                                                  \
                            TransportConformance,                                                  \
                            ::testing::ValuesIn(all_cases(factory, __VA_ARGS__, {1, 2, 3, 5, 8})), \
@@ -112,11 +112,14 @@ using test::SharedCounter;
   INSTANTIATE_TEST_SUITE_P(name,                                                                  \
                            TransportFailures,                                                     \
                            ::testing::ValuesIn(all_cases(factory, __VA_ARGS__, {5})),             \
-                           case_name);                                                            \
-  INSTANTIATE_TEST_SUITE_P(                                                                       \
-      name,                                                                                       \
-      TransportMismatches,                                                                        \
-      ::testing::ValuesIn(all_cases(factory, {test::RankMode::kThreads}, {3})),                   \
+                           case_name)
+
+#define ARGOSY_CONFORMANCE_MODES(name, factory, ...)                            \
+  ARGOSY_CONFORMANCE_OF_GROUPS(name, factory, __VA_ARGS__);                     \
+  INSTANTIATE_TEST_SUITE_P(                                                     \
+      name,                                                                     \
+      TransportMismatches,                                                      \
+      ::testing::ValuesIn(all_cases(factory, {test::RankMode::kThreads}, {3})), \
       case_name)
 
 /// Joins a backend that runs as threads and as processes.
@@ -132,6 +135,23 @@ using test::SharedCounter;
       ::testing::ValuesIn(all_cases(k##name##Factory, {test::RankMode::kProcesses}, {5})),       \
       case_name);                                                                                \
   }                                                                                              \
+  static_assert(true)
+
+/// Joins a backend that cannot compare the calls of its ranks; it has tests of its own of that.
+#define ARGOSY_CONFORMANCE_WITHOUT_MISMATCHES(name, ...)                                   \
+  namespace argosy::conformance {                                                          \
+  static const Factory k##name##Factory = __VA_ARGS__;                                     \
+  ARGOSY_CONFORMANCE_OF_GROUPS(name,                                                       \
+                               k##name##Factory,                                           \
+                               (std::vector{test::RankMode::kThreads,                      \
+                                            test::RankMode::kProcesses}));                 \
+  INSTANTIATE_TEST_SUITE_P(                                                                \
+      name,                                                                                \
+      TransportDeaths,                                                                     \
+      ::testing::ValuesIn(all_cases(k##name##Factory, {test::RankMode::kProcesses}, {5})), \
+      case_name);                                                                          \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TransportMismatches);                      \
+  }                                                                                        \
   static_assert(true)
 
 /// Joins a backend for threads of one process only.

@@ -1,7 +1,7 @@
 #include "argosy/transport/gloo/gloo_reduction.h"
 
 #include "argosy/transport/bytes.h"
-#include "argosy/transport/gloo/shares.h"
+#include "argosy/transport/shares.h"
 
 namespace argosy::transport {
 namespace {

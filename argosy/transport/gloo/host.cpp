@@ -12,9 +12,7 @@ namespace argosy::transport {
 
 std::string loopback_id() {
   std::error_code ignored;
-  const Result<std::string> boot = os::read_file("/proc/sys/kernel/random/boot_id");
-  return std::string(boot.ok() ? strings::trim(*boot) : "") + " " +
-         std::filesystem::read_symlink("/proc/self/ns/net", ignored).string();
+  return os::boot_id() + " " + std::filesystem::read_symlink("/proc/self/ns/net", ignored).string();
 }
 
 std::string host_of(std::string_view store) {

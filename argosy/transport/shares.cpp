@@ -1,4 +1,4 @@
-#include "argosy/transport/gloo/shares.h"
+#include "argosy/transport/shares.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,351 @@
+#include "argosy/transport/nccl/communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <iterator>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "argosy/base/strings.h"
+#include "argosy/transport/link_errors.h"
+
+namespace argosy::transport::nccl {
+namespace {
+
+using std::chrono::microseconds;
+
+/// Between two questions: at first a thread only lets others run, then it sleeps, ever longer.
+/// Since 2.23 each collective asks, and the first answer mostly comes within some microseconds.
+constexpr int kYields = 20;
+constexpr microseconds kShortestSleep{20};
+constexpr microseconds kLongestSleep{1000};
+/// Between two looks at who is gone, while ranks connect.
+constexpr std::chrono::milliseconds kBetweenLooks{200};
+/// A call of the library that lasts longer does not return before its communicator is aborted.
+constexpr std::chrono::milliseconds kHungCall{1000};
+
+class Patience final {
+ public:
+  void sleep() {
+    if (yields_++ < kYields) {
+      std::this_thread::yield();
+      return;
+    }
+    std::this_thread::sleep_for(next_);
+    next_ = std::min(2 * next_, kLongestSleep);
+  }
+
+ private:
+  int yields_ = 0;
+  microseconds next_ = kShortestSleep;
+};
+
+std::string to_hex(const UniqueId& id) {
+  std::string text;
+  for (const char byte : id.internal) {
+    fmt::format_to(std::back_inserter(text), "{:02x}", static_cast<unsigned char>(byte));
+  }
+  return text;
+}
+
+/// Throws LinkBroken for what is no id: the store says it, and another program may have written it.
+UniqueId from_hex(const std::string& text, int teller) {
+  UniqueId id{};
+  bool good = text.size() == 2 * sizeof(id.internal);
+  for (size_t i = 0; good && i < sizeof(id.internal); ++i) {
+    const std::string digits = text.substr(2 * i, 2);
+    good = digits.find_first_not_of("0123456789abcdef") == std::string::npos;
+    id.internal[i] = good ? static_cast<char>(std::stoi(digits, nullptr, 16)) : '\0';
+  }
+  if (!good) {
+    throw LinkBroken{teller, fmt::format("its id of a communicator is none: \"{}\"", text)};
+  }
+  return id;
+}
+
+bool is_of_others(Result result) {
+  return result == Result::kRemoteError || result == Result::kSystemError ||
+         result == Result::kTimeout;
+}
+
+}  // namespace
+
+void Communicator::connect(const Lobby& lobby, const Place& place, const Deadline& deadline) {
+  place_ = place;
+  const Api& api = library_->api();
+  const int first = place_.members.front();
+  UniqueId id{};
+  if (place_.rank == 0) {
+    throw_unless_fine("ncclGetUniqueId", api.get_unique_id(&id));
+    lobby.tell(place_.key + "/id", to_hex(id), deadline);
+  } else {
+    id = from_hex(lobby.await(place_.key + "/id", first, deadline, [this] { throw_if_aborted(); }),
+                  first);
+  }
+  if (library_->is_non_blocking()) {
+    const std::lock_guard alone(use_);
+    Config config;
+    throw_if_aborted();
+    Comm comm = nullptr;
+    const Result result = api.comm_init_rank_config(&comm, place_.size, id, place_.rank, &config);
+    keep("ncclCommInitRankConfig", comm, result == Result::kInProgress ? Result::kSuccess : result);
+    auto next_look = Deadline::after(kBetweenLooks);
+    wait_until_queued("ncclCommInitRankConfig", deadline, [&] {
+      if (next_look.expired()) {
+        lobby.look_around();
+        next_look = Deadline::after(kBetweenLooks);
+      }
+    });
+    return;
+  }
+  // The call returns when all ranks have made it, and cannot be ended: so first see that all come.
+  const auto here = [&](int rank) { return fmt::format("{}/here/{}", place_.key, rank); };
+  lobby.tell(here(place_.rank), "here", deadline);
+  for (int rank = 0; rank < place_.size; ++rank) {
+    (void)lobby.await(here(rank), place_.members[static_cast<size_t>(rank)], deadline, [this] {
+      throw_if_aborted();
+    });
+  }
+  connect_in_thread(id, lobby, deadline);
+}
+
+/// Where the call fails on one rank it never returns on the others, and has given nothing yet that
+/// could be aborted: its thread is then left behind.
+void Communicator::connect_in_thread(const UniqueId& id,
+                                     const Lobby& lobby,
+                                     const Deadline& deadline) {
+  constexpr const char* kCall = "ncclCommInitRank";
+  struct Made {
+    Comm comm = nullptr;
+    Result result = Result::kSuccess;
+  };
+  throw_if_aborted();
+  std::packaged_task<Made()> init([library = library_, id, place = place_] {
+    const auto inside = place.enter();
+    Made made;
+    made.result = library->api().comm_init_rank(&made.comm, place.size, id, place.rank);
+    return made;
+  });
+  std::future<Made> done = init.get_future();
+  std::thread(std::move(init)).detach();
+  while (done.wait_for(kBetweenLooks) != std::future_status::ready) {
+    throw_if_aborted();
+    lobby.look_around();
+    if (deadline.expired()) {
+      throw LinkTimeout{others()};
+    }
+  }
+  const Made made = done.get();
+  keep(kCall, made.comm, made.result);
+}
+
+void Communicator::keep(const char* call, Comm comm, Result result) {
+  {
+    const std::lock_guard lock(mutex_);
+    comm_ = comm;
+  }
+  throw_unless_fine(call, result);
+}
+
+/// Calls the library, beside which nobody frees the communicator unless it hangs.
+template <typename Function>
+Result Communicator::call(Function function) {
+  Comm comm = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (aborted_) {
+      throw LinkBroken{-1, "the communicator was aborted"};
+    }
+    comm = comm_;
+    ++calls_;
+  }
+  const Result result = function(comm);
+  {
+    const std::lock_guard lock(mutex_);
+    --calls_;
+  }
+  idle_.notify_all();
+  return result;
+}
+
+void Communicator::queue(const char* call,
+                         const Deadline& deadline,
+                         const std::function<Result(Comm)>& queue) {
+  const std::lock_guard alone(use_);
+  const Result result = this->call(queue);
+  if (result == Result::kInProgress) {
+    wait_until_queued(call, deadline, [] {});
+  } else {
+    throw_unless_fine(call, result);
+  }
+}
+
+void Communicator::queue_group(
+    const char* call,
+    const Deadline& deadline,
+    const std::function<void(const std::function<void(Result)>&, Comm)>& queue_all) {
+  queue(call, deadline, [&](Comm comm) {
+    Result first = library_->api().group_start();
+    const auto take = [&](Result result) {
+      if (first == Result::kSuccess && result != Result::kInProgress) {
+        first = result;
+      }
+    };
+    if (first == Result::kSuccess) {
+      queue_all(take, comm);
+      const Result end = library_->api().group_end();
+      first = first == Result::kSuccess ? end : first;
+    }
+    return first;
+  });
+}
+
+/// Skipped while another thread queues: it asks by itself.
+void Communicator::check() {
+  const std::unique_lock alone(use_, std::try_to_lock);
+  if (!alone) {
+    return;
+  }
+  Result error = Result::kSuccess;
+  {
+    const std::lock_guard lock(mutex_);
+    if (aborted_ || comm_ == nullptr) {
+      return;
+    }
+  }
+  throw_unless_fine("ncclCommGetAsyncError", call([&](Comm comm) {
+                      return library_->api().comm_get_async_error(comm, &error);
+                    }));
+  if (error != Result::kInProgress) {
+    throw_unless_fine("a collective on the device", error);
+  }
+}
+
+/// `meanwhile` may throw to give up.
+void Communicator::wait_until_queued(const char* call,
+                                     const Deadline& deadline,
+                                     const std::function<void()>& meanwhile) {
+  Patience patience;
+  while (true) {
+    Result state = Result::kSuccess;
+    throw_unless_fine(call, this->call([&](Comm comm) {
+      return library_->api().comm_get_async_error(comm, &state);
+    }));
+    if (state != Result::kInProgress) {
+      throw_unless_fine(call, state);
+      return;
+    }
+    if (deadline.expired()) {
+      throw LinkTimeout{others()};
+    }
+    meanwhile();
+    patience.sleep();
+  }
+}
+
+bool Communicator::close(const Deadline& deadline) {
+  const Api& api = library_->api();
+  try {
+    if (api.comm_finalize != nullptr) {
+      queue("ncclCommFinalize", deadline, [&](Comm comm) {
+        return comm == nullptr ? Result::kSuccess : api.comm_finalize(comm);
+      });
+    }
+    if (Comm comm = take(); comm != nullptr) {
+      (void)api.comm_destroy(comm);
+    }
+    return true;
+  } catch (const LinkBroken&) {
+  } catch (const LinkTimeout&) {
+  } catch (const OwnFault&) {
+  }
+  return false;
+}
+
+/// Returns the communicator for whoever frees it, when no call uses it any more, or those that do
+/// have hung for a while.
+Comm Communicator::take() {
+  std::unique_lock lock(mutex_);
+  aborted_ = true;
+  (void)idle_.wait_for(lock, kHungCall, [this] { return calls_ == 0; });
+  return std::exchange(comm_, nullptr);
+}
+
+void Communicator::abort_together(const std::shared_ptr<const Library>& library,
+                                  const std::vector<Communicator*>& communicators) noexcept {
+  std::vector<Comm> comms;
+  for (Communicator* const communicator : communicators) {
+    if (Comm comm = communicator->take(); comm != nullptr) {
+      comms.push_back(comm);
+    }
+  }
+  if (comms.empty()) {
+    return;
+  }
+  const Api& api = library->api();
+  if (comms.size() == 1) {
+    (void)api.comm_abort(comms.front());
+  } else if (library->aborts_in_groups()) {
+    (void)api.group_start();
+    for (Comm comm : comms) {
+      (void)api.comm_abort(comm);
+    }
+    (void)api.group_end();
+  } else {
+    std::vector<std::jthread> threads;
+    for (Comm comm : comms) {
+      try {
+        threads.emplace_back([&api, comm] { (void)api.comm_abort(comm); });
+      } catch (const std::exception&) {  // no more threads: one after the other
+        (void)api.comm_abort(comm);
+      }
+    }
+  }
+}
+
+std::vector<int> Communicator::others() const {
+  std::vector<int> all = place_.members;
+  all.erase(all.begin() + place_.rank);
+  return all;
+}
+
+void Communicator::throw_if_aborted() {
+  const std::lock_guard lock(mutex_);
+  if (aborted_) {
+    throw LinkBroken{-1, "the communicator was aborted"};
+  }
+}
+
+void Communicator::throw_unless_fine(const char* call, Result result) {
+  if (result == Result::kSuccess) {
+    return;
+  }
+  throw_if_aborted();  // what the library then says is no cause
+  std::string why;
+  if (const Api& api = library_->api(); api.get_last_error != nullptr) {
+    try {
+      (void)this->call([&](Comm comm) {
+        const char* const text = api.get_last_error(comm);
+        why = text != nullptr ? text : "";
+        std::ranges::replace(why, '\n', ' ');
+        return Result::kSuccess;
+      });
+    } catch (const LinkBroken&) {  // aborted meanwhile: nobody to ask
+    }
+  }
+  const std::string reason =
+      fmt::format("{}: {}{}",
+                  call,
+                  library_->api().get_error_string(result),
+                  why.empty() ? "" : fmt::format(" ({})", strings::trim(why)));
+  if (is_of_others(result)) {
+    throw LinkBroken{-1, reason};
+  }
+  throw OwnFault{reason};
+}
+
+}  // namespace argosy::transport::nccl
