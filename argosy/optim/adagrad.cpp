@@ -36,12 +36,12 @@ class AdagradRule final : public Rule {
     range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
   }
 
-  void update_tensors(const TensorRange& range, const Update& update) const override {
+  void update_tensors(const TensorRanges& ranges, const Update& update) const override {
     const kernels::AdagradTerms terms = terms_of(update);
-    const at::Tensor g = effective(range, terms.gradient);
-    at::Tensor sum = range.states[0];
+    const TensorList g = effective(ranges, terms.gradient);
+    const TensorList& sum = ranges.states[0];
     sum.mul_(terms.keep).add_(terms.start).add_(g.mul(g));
-    at::Tensor(range.param).sub_(g.div(sum.sqrt().add_(terms.eps)).mul_(terms.lr));
+    ranges.params.sub_(g.div(sum.sqrt().add_(terms.eps)).mul_(terms.lr));
   }
 
  private:

@@ -59,23 +59,24 @@ class AdamRule final : public Rule {
     range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
   }
 
-  void update_tensors(const TensorRange& range, const Update& update) const override {
+  void update_tensors(const TensorRanges& ranges, const Update& update) const override {
     const kernels::AdamTerms terms = terms_of(update);
-    const at::Tensor g = effective(range, terms.gradient);
-    at::Tensor m = range.states[0], v = range.states[1], bound = v;
-    const at::Tensor change = g.sub(m);
+    const TensorList g = effective(ranges, terms.gradient);
+    const TensorList &m = ranges.states[0], &v = ranges.states[1];
+    const TensorList change = g.sub(m);
     if (terms.beta1 > 0.5) {
       m.add_(change.mul(1 - terms.beta1));
     } else {
-      m.copy_(g.sub(change.mul(one_minus(1 - terms.beta1, m.scalar_type()))));
+      const at::ScalarType type = m.tensors().front().scalar_type();
+      m.copy_(g.sub(change.mul(one_minus(1 - terms.beta1, type))));
     }
     v.mul_(terms.beta2).add_(g.mul(g).mul_(1 - terms.beta2));
     if (amsgrad_) {
-      bound = range.states[2];
-      bound.copy_(at::maximum(bound, v));
+      ranges.states[2].copy_(ranges.states[2].maximum(v));
     }
-    const at::Tensor denominator = bound.sqrt().div_(terms.correction2).add_(terms.eps);
-    at::Tensor(range.param).mul_(terms.keep).sub_(m.div(denominator).mul_(terms.step_size));
+    const TensorList denominator =
+        ranges.states[amsgrad_ ? 2 : 1].sqrt().div_(terms.correction2).add_(terms.eps);
+    ranges.params.mul_(terms.keep).sub_(m.div(denominator).mul_(terms.step_size));
   }
 
  private:

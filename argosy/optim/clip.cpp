@@ -13,9 +13,6 @@ namespace {
 
 double max_abs(const at::Tensor& grad) {
   const auto count = static_cast<std::size_t>(grad.numel());
-  if (!grad.is_cpu()) {
-    return count == 0 ? 0 : grad.abs().max().item<double>();
-  }
   return grad.scalar_type() == at::kFloat
              ? kernels::max_abs(static_cast<const float*>(grad.data_ptr()), count)
              : kernels::max_abs(static_cast<const double*>(grad.data_ptr()), count);
@@ -33,9 +30,19 @@ double norm_of(const std::vector<at::Tensor>& grads, bool largest) {
     }
     return std::sqrt(total);
   }
-  double top = 0;
+  std::vector<double> values;
+  std::vector<at::Tensor> on_device;
   for (const at::Tensor& grad : flat) {
-    const double value = max_abs(grad);
+    if (grad.is_cpu()) {
+      values.push_back(max_abs(grad));
+    } else if (grad.numel() > 0) {
+      on_device.push_back(grad.abs().max());
+    }
+  }
+  const std::vector<double> theirs = fetch(on_device);
+  values.insert(values.end(), theirs.begin(), theirs.end());
+  double top = 0;
+  for (const double value : values) {
     top = value > top || std::isnan(value) ? value : top;
     if (std::isnan(top)) {
       break;

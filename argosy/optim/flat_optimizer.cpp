@@ -1,9 +1,13 @@
 #include "argosy/optim/flat_optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <span>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
@@ -20,6 +24,10 @@
 
 namespace argosy::optim {
 namespace {
+
+/// Bytes of parameters on a device that are updated together: an update's results take some times
+/// as much.
+constexpr std::size_t kMostTogether = std::size_t{256} << 20;
 
 class FlatOptimizer final : public OptimizerImpl {
  public:
@@ -73,6 +81,9 @@ class FlatOptimizer final : public OptimizerImpl {
     if (division_ != nullptr && !active.empty()) {
       division_->end();
     }
+    if (sharded_ != nullptr && !active.empty()) {
+      sharded_->hand_out();
+    }
     settle(early_);
     early_.clear();
     settle(active);
@@ -125,16 +136,31 @@ class FlatOptimizer final : public OptimizerImpl {
   }
 
   void divide(const std::shared_ptr<StepDivision>& division) override {
-    ARGOSY_CHECK(division == nullptr || !rule_->needs_whole_parameter(),
-                 where_,
-                 "steps cannot be divided: this optimizer compares norms of whole parameters");
-    check_complete("a change of who makes the steps");
+    check_divisible(division == nullptr);
     const c10::NoGradGuard no_grad;
     for (Slot& slot : slots_) {
       take_back(slot);
     }
     division_ = division;
   }
+
+  void shard(const std::shared_ptr<ShardedStep>& step) override {
+    check_divisible(step == nullptr);
+    const c10::NoGradGuard no_grad;
+    if (sharded_ != nullptr) {
+      gather_states(*sharded_,
+                    parameters(),
+                    slots_,
+                    [&](std::size_t slot, std::size_t index, const at::Tensor& whole) {
+                      slots_[slot].states[index] = whole.clone();
+                    });
+    }
+    sharded_ = step;
+    if (sharded_ != nullptr) {
+      keep_parts(*sharded_, parameters(), slots_);
+    }
+  }
+  [[nodiscard]] const ShardedStep* sharded() const override { return sharded_.get(); }
 
   void zero_grad(const ZeroGradOptions& options) override {
     const c10::NoGradGuard no_grad;
@@ -182,14 +208,15 @@ class FlatOptimizer final : public OptimizerImpl {
   [[nodiscard]] OptimizerState state_dict() const override {
     check_complete("state_dict()");
     OptimizerState result{.optimizer = std::string(rule_->name()), .groups = groups()};
+    const std::vector<std::vector<at::Tensor>> whole = whole_states();
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (slots_[i].step == 0) {
         continue;
       }
       engine::StateDict entry;
       entry.set("step", at::scalar_tensor(static_cast<double>(slots_[i].step), at::kDouble));
-      for (std::size_t k = 0; k < slots_[i].states.size(); ++k) {
-        entry.set(rule_->state_names()[k], slots_[i].states[k]);
+      for (std::size_t k = 0; k < whole[i].size(); ++k) {
+        entry.set(rule_->state_names()[k], whole[i][k]);
       }
       result.parameters.emplace_back(parameters()[i].first, std::move(entry));
     }
@@ -212,6 +239,9 @@ class FlatOptimizer final : public OptimizerImpl {
         }
       }
     }
+    if (sharded_ != nullptr) {
+      keep_parts(*sharded_, parameters(), slots_);
+    }
   }
 
  private:
@@ -221,6 +251,13 @@ class FlatOptimizer final : public OptimizerImpl {
                  "{} between backward() and step(), where a part of the update is made already "
                  "(overlap_update). Call step() first.",
                  what);
+  }
+
+  void check_divisible(bool ends) const {
+    ARGOSY_CHECK(ends || !rule_->needs_whole_parameter(),
+                 where_,
+                 "steps cannot be divided: this optimizer compares norms of whole parameters");
+    check_complete("a change of who makes the steps");
   }
 
   void check_clip() const {
@@ -239,6 +276,24 @@ class FlatOptimizer final : public OptimizerImpl {
   // Zeros in the parameter's own order of memory.
   static at::Tensor new_state(const at::Tensor& parameter) {
     return at::zeros_like(parameter.detach());
+  }
+
+  // Of each slot. Those of all processes together are gathered on the host.
+  [[nodiscard]] std::vector<std::vector<at::Tensor>> whole_states() const {
+    std::vector<std::vector<at::Tensor>> whole;
+    for (const Slot& slot : slots_) {
+      whole.push_back(slot.states);
+    }
+    if (sharded_ != nullptr) {
+      gather_states(*sharded_,
+                    parameters(),
+                    slots_,
+                    [&](std::size_t slot, std::size_t index, const at::Tensor& state) {
+                      whole[slot][index] =
+                          state.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true);
+                    });
+    }
+    return whole;
   }
 
   void update(std::vector<Active>& active, int threads) const {
@@ -260,20 +315,56 @@ class FlatOptimizer final : public OptimizerImpl {
         division_->hand_out(part.param, count * item_bytes(part.precision));
       }
     });
-    for (Active& one : active) {
-      if (!one.param.is_cpu()) {
-        update_on_device(one);
+    update_on_devices(active);
+  }
+
+  // Parameters that are updated alike are updated together: each operator once for all of them, or
+  // for as many as the memory allows that its results take.
+  void update_on_devices(const std::vector<Active>& active) const {
+    std::vector<std::pair<const Active*, TensorRanges>> alike;
+    for (const Active& one : active) {
+      if (one.param.is_cpu() || one.param.numel() == 0) {
+        continue;
       }
+      auto found = std::ranges::find_if(alike, [&](const auto& known) {
+        return are_updated_alike(*known.first, one) &&
+               known.second.bytes + bytes_of(one) <= kMostTogether;
+      });
+      if (found == alike.end()) {
+        const std::size_t states = slots_[one.slot].states.size();
+        alike.emplace_back(&one, TensorRanges{.states = std::vector<TensorList>(states)});
+        found = std::prev(alike.end());
+      }
+      TensorRanges& ranges = found->second;
+      ranges.bytes += bytes_of(one);
+      ranges.params.push_back(one.param);
+      ranges.grads.push_back(one.grad);
+      for (std::size_t k = 0; k < ranges.states.size(); ++k) {
+        ranges.states[k].push_back(slots_[one.slot].states[k]);
+      }
+    }
+    for (auto& [first, ranges] : alike) {
+      if (rule_->needs_whole_parameter()) {
+        ranges.sums = rule_->prepare_tensors(ranges, first->update);
+      }
+      rule_->update_tensors(ranges, first->update);
     }
   }
 
-  void update_on_device(Active& one) const {
-    const TensorRange range{
-        .param = one.param, .grad = one.grad, .states = slots_[one.slot].states};
-    if (rule_->needs_whole_parameter()) {
-      one.update.sums = rule_->prepare_tensors(range, one.update);
-    }
-    rule_->update_tensors(range, one.update);
+  static std::size_t bytes_of(const Active& one) { return one.param.nbytes(); }
+
+  static bool are_updated_alike(const Active& a, const Active& b) {
+    const auto terms = [](const Active& one) {
+      return std::tuple(one.param.device(),
+                        one.range.precision,
+                        one.update.lr,
+                        one.update.step,
+                        one.update.decay.kind,
+                        one.update.decay.coeff,
+                        one.update.grad_scale,
+                        one.update.grad_limit);
+    };
+    return terms(a) == terms(b);
   }
 
   // The rule's first pass; its sums in the order of the pieces.
@@ -311,8 +402,12 @@ class FlatOptimizer final : public OptimizerImpl {
                  name,
                  parameter.device().str(),
                  grad.device().str());
-    parameter.is_cpu() ? place_in_memory(parameter, grad, one)
-                       : place_on_device(parameter, grad, one);
+    if (sharded_ != nullptr) {
+      place_part(parameter, grad, one);
+    } else {
+      parameter.is_cpu() ? place_in_memory(parameter, grad, one)
+                         : place_on_device(parameter, grad, one);
+    }
     const GroupInfo& group = registry_.group_of(slot);
     one.update.lr = group.lr;
     one.update.decay = registry_.decay_of(slot);
@@ -323,9 +418,7 @@ class FlatOptimizer final : public OptimizerImpl {
   void place_in_memory(const at::Tensor& parameter, const at::Tensor& grad, Active& one) {
     one.param = engine::is_dense(parameter) ? parameter : parameter.detach().contiguous();
     one.grad = in_order_of(one.param, grad);
-    one.range.param = one.param.data_ptr();
-    one.range.grad = one.grad.data_ptr();
-    one.range.count = static_cast<std::size_t>(parameter.numel());
+    point_to(one);
     if (division_ != nullptr) {
       one.part = division_->part_of(one.param);
     }
@@ -337,10 +430,26 @@ class FlatOptimizer final : public OptimizerImpl {
     }
   }
 
+  void place_part(const at::Tensor& parameter, const at::Tensor& grad, Active& one) {
+    const IndexRange part = sharded_->part_of(parameter);
+    one.param = elements_of(parameter.detach(), part);
+    one.grad = elements_of(in_order_of(parameter, grad.detach()), part);
+    if (one.param.is_cpu()) {
+      point_to(one);
+    }
+    fill_states(slots_[one.slot], one);
+  }
+
+  static void point_to(Active& one) {
+    one.range.param = one.param.data_ptr();
+    one.range.grad = one.grad.data_ptr();
+    one.range.count = static_cast<std::size_t>(one.param.numel());
+  }
+
   // No range: the kernels pass it by.
   void place_on_device(const at::Tensor& parameter, const at::Tensor& grad, Active& one) {
     one.param = parameter.detach();
-    one.grad = grad.detach();
+    one.grad = in_order_of(one.param, grad.detach());
     fill_states(slots_[one.slot], one);
   }
 
@@ -350,7 +459,7 @@ class FlatOptimizer final : public OptimizerImpl {
       const at::Tensor& parameter = parameters()[one.slot].second;
       slots_[one.slot].step = one.update.step;
       slots_[one.slot].early = false;
-      if (one.param.data_ptr() == parameter.data_ptr()) {
+      if (one.param.is_alias_of(parameter)) {
         parameter.unsafeGetTensorImpl()->bump_version();
       } else {
         parameter.copy_(one.param);
@@ -386,7 +495,10 @@ class FlatOptimizer final : public OptimizerImpl {
     for (const Active& one : active) {
       grads.push_back(one.grad);
     }
-    const std::vector<double> sums = sums_of_squares(grads);
+    std::vector<double> sums = sums_of_squares(grads);
+    if (sharded_ != nullptr) {
+      sums = sharded_->sum(sums);
+    }
     double total = 0;
     for (const double sum : sums) {
       total += sum;
@@ -405,6 +517,7 @@ class FlatOptimizer final : public OptimizerImpl {
   ParamRegistry registry_;
   std::vector<Slot> slots_;  // beside the registry's parameters
   std::shared_ptr<StepDivision> division_{};
+  std::shared_ptr<ShardedStep> sharded_{};
   std::vector<Active> early_{};  // updated since the last step()
 };
 

@@ -131,6 +131,39 @@ Choices in_words(const engine::NamedTensors& parameters,
   return all;
 }
 
+void keep_parts(const ShardedStep& step,
+                const engine::NamedTensors& parameters,
+                std::vector<Slot>& slots) {
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const at::Tensor& parameter = parameters[i].second;
+    for (at::Tensor& state : slots[i].states) {
+      state = elements_of(in_order_of(parameter, state), step.part_of(parameter)).clone();
+    }
+  }
+}
+
+void gather_states(const ShardedStep& step,
+                   const engine::NamedTensors& parameters,
+                   const std::vector<Slot>& slots,
+                   const TakeState& take) {
+  std::size_t states = 0;
+  for (const Slot& slot : slots) {
+    states = std::max(states, slot.states.size());
+  }
+  for (std::size_t k = 0; k < states; ++k) {
+    std::vector<ShardedStep::Shard> shards;
+    std::vector<std::size_t> owners;
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      if (!slots[i].states.empty()) {
+        shards.push_back({parameters[i].second, slots[i].states[k]});
+        owners.push_back(i);
+      }
+    }
+    step.gather(shards,
+                [&](std::size_t shard, const at::Tensor& whole) { take(owners[shard], k, whole); });
+  }
+}
+
 void take_back(Slot& slot) {
   for (at::Tensor& state : slot.states) {
     state = slot.shared ? state.clone() : state;

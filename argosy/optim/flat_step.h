@@ -2,12 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "argosy/engine/named.h"
 #include "argosy/optim/rule.h"
+#include "argosy/optim/sharded_step.h"
 #include "argosy/optim/step_division.h"
 
 // Internal to the room.
@@ -24,7 +26,8 @@ struct Slot {
 /// One parameter in one step.
 struct Active {
   std::size_t slot = 0;
-  at::Tensor param{};  ///< flat on the CPU; shares the parameter's memory unless it has gaps
+  /// Shares the parameter's memory unless it has gaps. Of a sharded step: this process's part.
+  at::Tensor param{};
   StepDivision::Part part{};
   MemoryRange range{};  ///< this part of it; without elements on a device
   at::Tensor grad{};    ///< in the order of `param`; kept while `range` points there
@@ -39,6 +42,17 @@ struct Active {
 [[nodiscard]] Choices in_words(const engine::NamedTensors& parameters,
                                const std::vector<Active>& early,
                                const std::vector<Active>& active);
+
+/// Leaves of whole states this process's parts.
+void keep_parts(const ShardedStep& step,
+                const engine::NamedTensors& parameters,
+                std::vector<Slot>& slots);
+/// Collective: calls `take` with each whole state of all slots, by its numbers.
+using TakeState = std::function<void(std::size_t slot, std::size_t index, const at::Tensor& whole)>;
+void gather_states(const ShardedStep& step,
+                   const engine::NamedTensors& parameters,
+                   const std::vector<Slot>& slots,
+                   const TakeState& take);
 
 /// Makes the shared state this process's own. Nobody writes to it, because this process is in no
 /// step.

@@ -1,5 +1,9 @@
 #include "argosy/optim/flat_view.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 
@@ -62,9 +66,13 @@ std::vector<double> sums_of_squares(const std::vector<at::Tensor>& tensors) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     sums[pieces[i].array] += parts[i];
   }
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
+  std::vector<at::Tensor> elsewhere;
+  std::ranges::copy_if(
+      tensors, std::back_inserter(elsewhere), [](const at::Tensor& t) { return !t.is_cpu(); });
+  const std::vector<double> theirs = sums_of_squares_on_device(elsewhere);
+  for (std::size_t i = 0, next = 0; next < theirs.size(); ++i) {
     if (!tensors[i].is_cpu()) {
-      sums[i] = sum_of_squares(tensors[i]);
+      sums[i] = theirs[next++];
     }
   }
   return sums;

@@ -61,9 +61,17 @@ at::Tensor GradScaler::scale(const at::Tensor& loss) {
   }
   begun_ = true;
   scaling_ = std::make_shared<const double>(scale_);
-  scaled_by = scaling_;
-  follows = false;
-  return loss.mul(at::full({}, scale_, at::TensorOptions(at::kFloat).device(loss.device())));
+  const auto tell_thread = [scaling = std::weak_ptr<const double>(scaling_)] {
+    scaled_by = scaling;
+    follows = false;
+  };
+  tell_thread();
+  const at::Tensor scaled =
+      loss.mul(at::full({}, scale_, at::TensorOptions(at::kFloat).device(loss.device())));
+  if (scaled.requires_grad()) {  // gradients of a device arrive in a thread of autograd's
+    scaled.register_hook([tell_thread](const at::Tensor&) { tell_thread(); });
+  }
+  return scaled;
 }
 
 std::vector<at::Tensor> GradScaler::scale(const std::vector<at::Tensor>& losses) {
@@ -106,11 +114,13 @@ void GradScaler::unscale_(const Optimizer& optimizer) {
       "optim.GradScaler",
       "the optimizer merges the gradients of several passes, which the scaler would unscale "
       "again at each. Leave out gradient_merge, or the scaler.");
+  const ShardedStep* const sharded = optimizer.impl()->sharded();
   const std::vector<at::Tensor> grads =
-      unique_gradients("optim.GradScaler", optimizer.parameters());
+      unique_gradients("optim.GradScaler", optimizer.parameters(), sharded);
   // In f64, as PyTorch does it; exact for powers of two.
   const auto factor = static_cast<float>(1 / static_cast<double>(scale_));
   std::atomic<bool> found = false;
+  std::vector<at::Tensor> finite_on_device;
   over_elements(
       grads,
       [&](auto* data, std::size_t count) {
@@ -119,11 +129,15 @@ void GradScaler::unscale_(const Optimizer& optimizer) {
         }
       },
       [&](const at::Tensor& grad) {
-        if (!at::isfinite(grad).all().item<bool>()) {
-          found.store(true, std::memory_order_relaxed);
-        }
+        finite_on_device.push_back(at::isfinite(grad).all());
         grad.mul_(factor);
       });
+  if (std::ranges::count(fetch(finite_on_device), 0.0) > 0) {
+    found = true;
+  }
+  if (sharded != nullptr) {
+    found = sharded->sum({found ? 1.0 : 0.0}).front() > 0;
+  }
   const Seen own{.gradients = !grads.empty(), .inf = found};
   findings_[optimizer.impl().get()] = {.stage = Stage::kUnscaled,
                                        .seen = agreement_ != nullptr ? agreement_(own) : own};

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 
+#include "argosy/base/check.h"
+
 namespace argosy::optim {
 
 std::vector<at::Tensor> unique_gradients(const std::string& where,
-                                         const engine::NamedTensors& parameters) {
+                                         const engine::NamedTensors& parameters,
+                                         const ShardedStep* sharded) {
   std::vector<at::Tensor> grads;
+  std::vector<at::Tensor> parts;
   for (const auto& [name, parameter] : parameters) {
     const at::Tensor& grad = parameter.grad();
     if (!grad.defined() || std::any_of(grads.begin(), grads.end(), [&](const at::Tensor& other) {
@@ -16,8 +20,16 @@ std::vector<at::Tensor> unique_gradients(const std::string& where,
     }
     (void)checked_precision(where, name + ".grad", grad);
     grads.push_back(grad);
+    if (sharded != nullptr) {
+      ARGOSY_CHECK(engine::same_storage_order(parameter, grad),
+                   where,
+                   "{}.grad was replaced by one in another order of memory than its parameter's, "
+                   "and this process has a part of it only",
+                   name);
+      parts.push_back(elements_of(grad.detach(), sharded->part_of(parameter)));
+    }
   }
-  return grads;
+  return sharded != nullptr ? parts : grads;
 }
 
 }  // namespace argosy::optim

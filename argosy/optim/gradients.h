@@ -10,14 +10,17 @@
 #include "argosy/engine/layout.h"
 #include "argosy/engine/named.h"
 #include "argosy/optim/flat_view.h"
+#include "argosy/optim/sharded_step.h"
 
 // Internal to the room.
 namespace argosy::optim {
 
 /// Each gradient once, though tied weights list it twice; parameters without one are passed by.
+/// `sharded`: this process's parts of them.
 /// Errors: UsageError: a gradient that the kernels cannot work on.
 [[nodiscard]] std::vector<at::Tensor> unique_gradients(const std::string& where,
-                                                       const engine::NamedTensors& parameters);
+                                                       const engine::NamedTensors& parameters,
+                                                       const ShardedStep* sharded = nullptr);
 
 /// Calls `body(float* or double*, count)` for pieces that cover all elements of those on the CPU,
 /// which it changes in place, in several threads at once, and `on_device` with each of the others.

@@ -49,35 +49,42 @@ class LambRule final : public Rule {
   }
 
   void update(const MemoryRange& range, const Update& update) const noexcept override {
-    const double size = step_size(update);
+    const double size = step_size(update, update.sums);
     range.precision == Precision::kF32 ? run<float>(range, update, size)
                                        : run<double>(range, update, size);
   }
 
-  [[nodiscard]] kernels::Sums prepare_tensors(const TensorRange& range,
-                                              const Update& update) const override {
+  [[nodiscard]] std::vector<kernels::Sums> prepare_tensors(const TensorRanges& ranges,
+                                                           const Update& update) const override {
     const kernels::LambTerms of = terms(update);
-    const at::Tensor g = effective(range, of.gradient);
-    at::Tensor m = range.states[0], v = range.states[1];
+    const TensorList g = effective(ranges, of.gradient);
+    const TensorList &m = ranges.states[0], &v = ranges.states[1];
     m.mul_(of.beta1).add_(g.mul(1 - of.beta1));
     v.mul_(of.beta2).add_(g.mul(g).mul_(1 - of.beta2));
-    return {sum_of_squares(range.param), sum_of_squares(direction(range, of))};
+    return sums_of_squares(ranges.params, direction(ranges, of));
   }
 
-  void update_tensors(const TensorRange& range, const Update& update) const override {
-    at::Tensor(range.param).sub_(direction(range, terms(update)).mul_(step_size(update)));
+  void update_tensors(const TensorRanges& ranges, const Update& update) const override {
+    std::vector<double> sizes;
+    for (const kernels::Sums& sums : ranges.sums) {
+      sizes.push_back(step_size(update, sums));
+    }
+    ranges.params.sub_(direction(ranges, terms(update)).mul_(sizes));
   }
 
  private:
-  [[nodiscard]] double step_size(const Update& update) const noexcept {
-    const double own = std::sqrt(update.sums.param), step = std::sqrt(update.sums.update);
+  [[nodiscard]] double step_size(const Update& update, const kernels::Sums& sums) const noexcept {
+    const double own = std::sqrt(sums.param), step = std::sqrt(sums.update);
     const bool adapts = update.decay.coeff > 0 || always_adapt_;
     return update.lr * (adapts && own > 0 && step > 0 ? own / step : 1);
   }
 
-  static at::Tensor direction(const TensorRange& range, const kernels::LambTerms& terms) {
-    const at::Tensor spread = range.states[1].div(terms.correction2).sqrt_().add_(terms.eps);
-    return range.states[0].div(terms.correction1).div_(spread).add_(range.param.mul(terms.decay));
+  static TensorList direction(const TensorRanges& ranges, const kernels::LambTerms& terms) {
+    const TensorList spread = ranges.states[1].div(terms.correction2).sqrt_().add_(terms.eps);
+    return ranges.states[0]
+        .div(terms.correction1)
+        .div_(spread)
+        .add_(ranges.params.mul(terms.decay));
   }
 
   [[nodiscard]] kernels::LambTerms terms(const Update& update) const noexcept {

@@ -51,27 +51,31 @@ class LarsRule final : public Rule {
   }
 
   void update(const MemoryRange& range, const Update& update) const noexcept override {
-    const kernels::LarsTerms terms = terms_of(update);
+    const kernels::LarsTerms terms = terms_of(update, update.sums);
     range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
   }
 
-  [[nodiscard]] kernels::Sums prepare_tensors(const TensorRange& range,
-                                              const Update& update) const override {
-    return {sum_of_squares(range.param),
-            sum_of_squares(effective(range, gradient_terms(update, BareDecay::kOwn)))};
+  [[nodiscard]] std::vector<kernels::Sums> prepare_tensors(const TensorRanges& ranges,
+                                                           const Update& update) const override {
+    return sums_of_squares(ranges.params,
+                           effective(ranges, gradient_terms(update, BareDecay::kOwn)));
   }
 
-  void update_tensors(const TensorRange& range, const Update& update) const override {
-    const kernels::LarsTerms terms = terms_of(update);
-    const at::Tensor towards =
-        effective(range, terms.gradient).add(range.param.mul(terms.decay)).mul_(terms.step_size);
-    at::Tensor buffer = range.states[0];
-    at::Tensor(range.param).sub_(buffer.mul_(terms.momentum).add_(towards));
+  void update_tensors(const TensorRanges& ranges, const Update& update) const override {
+    const kernels::LarsTerms terms = terms_of(update, {});
+    std::vector<double> sizes;
+    for (const kernels::Sums& sums : ranges.sums) {
+      sizes.push_back(terms_of(update, sums).step_size);
+    }
+    const TensorList towards =
+        effective(ranges, terms.gradient).add(ranges.params.mul(terms.decay)).mul_(sizes);
+    ranges.params.sub_(ranges.states[0].mul_(terms.momentum).add_(towards));
   }
 
  private:
-  [[nodiscard]] kernels::LarsTerms terms_of(const Update& update) const noexcept {
-    const double own = std::sqrt(update.sums.param), grad = std::sqrt(update.sums.update);
+  [[nodiscard]] kernels::LarsTerms terms_of(const Update& update,
+                                            const kernels::Sums& sums) const noexcept {
+    const double own = std::sqrt(sums.param), grad = std::sqrt(sums.update);
     const double decay = update.decay.coeff;
     kernels::LarsTerms terms;
     terms.gradient = gradient_terms(update, BareDecay::kOwn);

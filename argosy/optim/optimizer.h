@@ -16,6 +16,7 @@
 #include "argosy/engine/state_dict.h"
 #include "argosy/optim/clip.h"
 #include "argosy/optim/decay.h"
+#include "argosy/optim/sharded_step.h"
 #include "argosy/optim/step_division.h"
 
 namespace argosy::optim {
@@ -91,6 +92,12 @@ class OptimizerImpl {
   /// Divides steps from now on; nullptr ends it. The state moves in the next step.
   /// Errors: UsageError between step_early() and step().
   virtual void divide(const std::shared_ptr<StepDivision>& /*division*/) {}
+  /// Lets each process update its part from now on, by the gradients of that part; nullptr ends
+  /// it. Supported where divide() is. Collective if it was so before, because the state then
+  /// becomes whole, and so is state_dict() as long as it lasts. Errors: as divide().
+  virtual void shard(const std::shared_ptr<ShardedStep>& /*step*/) {}
+  /// nullptr: this process has all gradients.
+  [[nodiscard]] virtual const ShardedStep* sharded() const { return nullptr; }
   /// True if each parameter's update needs only its own gradient, so that step_early() can be used.
   [[nodiscard]] virtual bool can_step_early() const { return false; }
   /// Updates the parameters of this optimizer among `parameters`, before the step() that completes

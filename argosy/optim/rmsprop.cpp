@@ -48,25 +48,24 @@ class RmspropRule final : public Rule {
     range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
   }
 
-  void update_tensors(const TensorRange& range, const Update& update) const override {
+  void update_tensors(const TensorRanges& ranges, const Update& update) const override {
     const kernels::RmspropTerms terms = terms_of(update);
     const double weight = 1 - terms.alpha;
-    const at::Tensor g = effective(range, terms.gradient);
-    at::Tensor v = range.states[0];
+    const TensorList g = effective(ranges, terms.gradient);
+    const TensorList& v = ranges.states[0];
     v.mul_(terms.alpha).add_(g.mul(g).mul_(weight));
-    at::Tensor spread = v;
+    TensorList spread = v;
     if (options_.centered) {
-      at::Tensor m = range.states.back();
+      const TensorList& m = ranges.states.back();
       m.add_(g.sub(m).mul_(weight));
       spread = v.sub(m.mul(m));
     }
-    at::Tensor step =
+    TensorList step =
         g.mul(terms.inner).div_(spread.add(terms.eps_inside).sqrt_().add_(terms.eps_outside));
     if (options_.momentum > 0) {
-      at::Tensor buffer = range.states[1];
-      step = buffer.mul_(terms.momentum).add_(step);
+      step = ranges.states[1].mul_(terms.momentum).add_(step);
     }
-    at::Tensor(range.param).sub_(step.mul(terms.outer));
+    ranges.params.sub_(step.mul(terms.outer));
   }
 
  private:

@@ -78,11 +78,12 @@ class Rule {
                                               const Update& /*update*/) const noexcept {
     return {};
   }
-  /// The same two for memory that no kernel reaches. A device that rounds as the CPU does gives
-  /// update()'s bits; sums are added in another order.
-  virtual void update_tensors(const TensorRange& range, const Update& update) const = 0;
-  [[nodiscard]] virtual kernels::Sums prepare_tensors(const TensorRange& /*range*/,
-                                                      const Update& /*update*/) const {
+  /// The same two for memory that no kernel reaches, and for parameters that are updated alike:
+  /// `update` has no sums, but `ranges` where the rule needs them. A device that rounds as the CPU
+  /// does gives update()'s bits; sums are added in another order.
+  virtual void update_tensors(const TensorRanges& ranges, const Update& update) const = 0;
+  [[nodiscard]] virtual std::vector<kernels::Sums> prepare_tensors(const TensorRanges& /*ranges*/,
+                                                                   const Update& /*update*/) const {
     return {};
   }
 };

@@ -53,15 +53,15 @@ class SgdRule final : public Rule {
     range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
   }
 
-  void update_tensors(const TensorRange& range, const Update& update) const override {
+  void update_tensors(const TensorRanges& ranges, const Update& update) const override {
     const kernels::SgdTerms terms = terms_of(update);
-    at::Tensor g = effective(range, terms.gradient);
+    TensorList g = effective(ranges, terms.gradient);
     if (!states_.empty()) {
-      at::Tensor b = range.states[0];
+      const TensorList& b = ranges.states[0];
       b.mul_(terms.momentum).add_(g.mul(terms.weight));
       g = terms.nesterov ? g.add(b.mul(terms.look_ahead)) : b;
     }
-    at::Tensor(range.param).sub_(g.mul(terms.lr));
+    ranges.params.sub_(g.mul(terms.lr));
   }
 
  private:

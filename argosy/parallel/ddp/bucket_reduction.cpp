@@ -1,5 +1,6 @@
 #include "argosy/parallel/ddp/bucket_reduction.h"
 
+#include <limits>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -17,8 +18,14 @@ BucketReduction::BucketReduction(const ParameterTable& table,
                                  BucketSet& buckets,
                                  LeafSums& leaves,
                                  const comm::Group& group,
-                                 std::chrono::milliseconds timeout)
-    : table_(table), buckets_(buckets), leaves_(leaves), group_(group), timeout_(timeout) {}
+                                 std::chrono::milliseconds timeout,
+                                 bool exact)
+    : table_(table),
+      buckets_(buckets),
+      leaves_(leaves),
+      group_(group),
+      timeout_(timeout),
+      exact_(exact) {}
 
 void BucketReduction::set_hook(CommHook hook, std::string name) {
   ARGOSY_CHECK(hook != nullptr, "parallel.ddp", "register_comm_hook: the hook is empty");
@@ -57,7 +64,7 @@ void BucketReduction::restart(const transport::TrainingPlace& place) noexcept {
 }
 
 comm::AllReduceOptions BucketReduction::options(comm::ReduceOp op) const {
-  return {.op = op, .timeout = timeout_, .place = place_};
+  return {.op = op, .timeout = timeout_, .place = place_, .exact = exact_};
 }
 
 void BucketReduction::send(size_t bucket, size_t pass, size_t ready) {
@@ -72,6 +79,13 @@ void BucketReduction::send(size_t bucket, size_t pass, size_t ready) {
     GradBucket travelling(
         sent, bucket, buckets_.size(), table_.tensors(), group_, timeout_, place_);
     sent_.push_back(hook_(travelling));
+  } else if (scatters_) {
+    const at::Tensor& own = sent.parts[static_cast<size_t>(group_.rank())];
+    sent_.emplace_back(comm::reduce_scatter_async(
+        own,
+        sent.parts,
+        group_,
+        {.op = comm::ReduceOp::kAvg, .timeout = timeout_, .place = place_, .exact = exact_}));
   } else {
     sent_.emplace_back(comm::all_reduce_async(sent.flat, group_, options(comm::ReduceOp::kAvg)));
   }
@@ -84,6 +98,11 @@ void BucketReduction::wait(int divisor) {
     sent_[b].work.wait();
     if (sent_[b].finish) {
       sent_[b].finish();
+    }
+    for (size_t rank = 0; gives_parts() && rank < buckets_[b].parts.size(); ++rank) {
+      if (std::cmp_not_equal(rank, group_.rank())) {
+        buckets_[b].parts[rank].fill_(std::numeric_limits<double>::quiet_NaN());
+      }
     }
     if (divisor != group_.size()) {
       // From an average, not from the sum: that may exceed the range of a 16-bit float.

@@ -22,12 +22,13 @@ namespace argosy::parallel::ddp {
 class BucketReduction final {
  public:
   /// Table, buckets and leaves must outlive it. `timeout` applies to each operation; zero means the
-  /// group's.
+  /// group's. `exact`: see comm::AllReduceOptions.
   BucketReduction(const ParameterTable& table,
                   BucketSet& buckets,
                   LeafSums& leaves,
                   const comm::Group& group,
-                  std::chrono::milliseconds timeout);
+                  std::chrono::milliseconds timeout,
+                  bool exact);
 
   /// Errors: UsageError if there is a hook already, `hook` is empty, or it is not one of ours where
   /// ranks have several leaves.
@@ -36,6 +37,10 @@ class BucketReduction final {
   void follow_leaves();
   [[nodiscard]] bool has_hook() const { return hook_ != nullptr; }
   [[nodiscard]] const std::string& hook_name() const { return hook_name_; }
+  /// Gives each rank the averages of its part of the buckets only, and NaN for the others', so that
+  /// who reads them sees it. Hooks, and ranks with several leaves, give everything all the same.
+  void scatter(bool on) { scatters_ = on; }
+  [[nodiscard]] bool scatters() const { return scatters_; }
 
   /// Call it when a pass begins, or when one was given up. Ranks compare `place` at each reduction
   /// of the pass.
@@ -56,11 +61,17 @@ class BucketReduction final {
   [[nodiscard]] const CommunicationTimes& times() const { return times_; }
 
  private:
+  [[nodiscard]] bool gives_parts() const {
+    return scatters_ && leaves_.one_each() && hook_ == nullptr;
+  }
+
   const ParameterTable& table_;
   BucketSet& buckets_;
   LeafSums& leaves_;
   comm::Group group_;
   std::chrono::milliseconds timeout_;
+  bool exact_;
+  bool scatters_ = false;
   CommHook hook_{};
   std::string hook_name_ = "average";
   transport::TrainingPlace place_{};

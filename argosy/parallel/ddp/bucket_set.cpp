@@ -34,11 +34,11 @@ BucketPlan BucketSet::planned(const std::vector<size_t>& order) const {
 
 void BucketSet::use(BucketPlan plan) {
   const std::shared_ptr<SharedPart> part =
-      options_.shared_memory
+      options_.shared_memory && parts_ == 1
           ? SharedPart::create(aligned_bytes(table_.tensors()), group_, options_.timeout)
           : nullptr;
-  buckets_ =
-      make_buckets(plan, table_.tensors(), part != nullptr ? part->allocate() : ordinary_memory());
+  buckets_ = make_buckets(
+      plan, table_.tensors(), part != nullptr ? part->allocate() : ordinary_memory(), parts_);
   plan_ = std::move(plan);
   places_.assign(table_.size(), {});
   for (size_t b = 0; b < buckets_.size(); ++b) {
@@ -106,6 +106,12 @@ bool BucketSet::rebuild(int root) {
   }
   use(std::move(plan));
   return true;
+}
+
+void BucketSet::cut(int parts) {
+  const at::NoGradGuard no_grad;
+  parts_ = parts;
+  use(BucketPlan(plan_));
 }
 
 void BucketSet::follow_layout() {

@@ -46,6 +46,11 @@ class BucketSet final {
   /// memory until bring_in() copies them. Collective.
   bool rebuild(int root);
   [[nodiscard]] bool rebuilt() const { return rebuilt_; }
+  [[nodiscard]] const BucketPlan& plan() const { return plan_; }
+
+  /// Makes the same buckets with parts for so many ranks. Gradients keep the old memory until
+  /// bring_in() copies them. Collective if the ranks share memory.
+  void cut(int parts);
 
   /// Gives the views the parameters' current strides. Gradients in buckets stay there.
   void follow_layout();
@@ -66,6 +71,7 @@ class BucketSet final {
   comm::Group group_;
   DdpOptions options_;
   BucketPlan plan_{};
+  int parts_ = 1;
   std::vector<Bucket> buckets_{};
   std::vector<Place> places_{};
   std::vector<int64_t> arrival_{};

@@ -12,6 +12,8 @@
 namespace argosy::parallel::ddp {
 namespace {
 
+constexpr int64_t kBucketLine = 64;  // as aligned_bytes()
+
 struct OpenBucket {
   std::vector<size_t> members;
   int64_t bytes = 0;
@@ -34,7 +36,8 @@ std::vector<int64_t> view_strides(const at::Tensor& parameter) {
 
 Bucket make_bucket(const std::vector<size_t>& members,
                    std::span<const at::Tensor> parameters,
-                   const Allocate& allocate) {
+                   const Allocate& allocate,
+                   int parts) {
   Bucket bucket;
   bucket.parameters = members;
   const auto options = parameters[members.front()].options().requires_grad(false);
@@ -45,7 +48,10 @@ Bucket make_bucket(const std::vector<size_t>& members,
     offsets.push_back(total);
     total += aligned_bytes(parameter) / static_cast<int64_t>(parameter.element_size());
   }
-  bucket.flat = allocate(total, options);
+  // Parts begin at cache lines too.
+  const int64_t lines = parts * (kBucketLine / static_cast<int64_t>(options.dtype().itemsize()));
+  bucket.flat = allocate((total + lines - 1) / lines * lines, options);
+  bucket.parts = bucket.flat.chunk(parts);
   for (size_t k = 0; k < members.size(); ++k) {
     bucket.views.push_back(view_in(bucket.flat, offsets[k], parameters[members[k]]));
   }
@@ -91,11 +97,12 @@ BucketPlan plan_buckets(std::span<const at::Tensor> parameters,
 
 std::vector<Bucket> make_buckets(const BucketPlan& plan,
                                  std::span<const at::Tensor> parameters,
-                                 const Allocate& allocate) {
+                                 const Allocate& allocate,
+                                 int parts) {
   std::vector<Bucket> buckets;
   buckets.reserve(plan.size());
   for (const auto& members : plan) {
-    buckets.push_back(make_bucket(members, parameters, allocate));
+    buckets.push_back(make_bucket(members, parameters, allocate, parts));
   }
   return buckets;
 }

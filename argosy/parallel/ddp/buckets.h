@@ -37,14 +37,17 @@ struct Bucket {
   std::vector<size_t> parameters{};
   at::Tensor flat{};
   std::vector<at::Tensor> views{};  ///< parallel to `parameters`
+  std::vector<at::Tensor> parts{};  ///< `flat`, cut into equal parts, one for each rank
   at::Tensor scratch{};             ///< kept for the communication hook between steps
   size_t ready_at_start = 0;        ///< see DdpBucketStats
 };
 
 /// Returns buckets filled with zeros, in memory from `allocate`: at most aligned_bytes(parameters).
+/// With several `parts` there may be more zeros at the end, so that they are equal.
 [[nodiscard]] std::vector<Bucket> make_buckets(const BucketPlan& plan,
                                                std::span<const at::Tensor> parameters,
-                                               const Allocate& allocate = ordinary_memory());
+                                               const Allocate& allocate = ordinary_memory(),
+                                               int parts = 1);
 
 /// Gives the views their parameters' current strides and keeps their values.
 void follow_layout(Bucket& bucket, std::span<const at::Tensor> parameters);

@@ -216,7 +216,7 @@ void Core::follow(const PassNews& news) {
     case PassNews::What::kFormat:
       return decide_format([] { return std::string(); });
     case PassNews::What::kRebuild:
-      return reducer_->rebuild(0);
+      return rebuild(0);
     case PassNews::What::kCleared:
       return reducer_->follow_cleared_gradients(/*to_zeros=*/false);
     case PassNews::What::kZeroed:
@@ -366,10 +366,16 @@ void Core::before_forward() {
   }
   const int root = join_ != nullptr ? join_->announce_forward(work) : 0;
   if (work.rebuild) {
-    reducer_->rebuild(root);
+    rebuild(root);
   }
   if (work.buffers) {
     buffers_.run(group_, root, options_.timeout);
+  }
+}
+
+void Core::rebuild(int root) {
+  if (reducer_->rebuild(root)) {
+    divisions_->follow_buckets(reducer_->plan());
   }
 }
 
@@ -399,6 +405,10 @@ void Core::deal_to(int64_t virtual_ranks) {
   if (deal->leaves() == deal_->leaves()) {
     return;
   }
+  ARGOSY_CHECK(alone() || !reducer_->scatters(),
+               "parallel.ddp",
+               "the number of virtual ranks cannot change once gradients are scattered. Set it "
+               "before distributed_optimizer(), or leave scatter_gradients out.");
   check_norms(*module_, *deal);
   options_ = options;
   deal_ = deal;
@@ -453,7 +463,7 @@ void Core::begin(const MicroBatch& micro_batch) {
   // passes may have begun on one process that are on another those of a later virtual rank.
   if (micro_batch.begins_update() && !spares_.is_one() && reducer_->rebuild_due()) {
     tell_spares(PassNews::What::kRebuild);
-    reducer_->rebuild(0);
+    rebuild(0);
   }
   // Nor may it change there the weights that others still read.
   if (micro_batch.begins_update() && format_.open && !first_passes_are_aligned() &&
@@ -492,9 +502,11 @@ void Core::abandon_update() noexcept {
 
 bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& options) {
   const std::shared_ptr<optim::OptimizerImpl>& impl = optimizer.impl();
+  impl->shard(nullptr);
   if (!alone()) {
     divisions_->end(*impl);
     reducer_->update_late(*impl);
+    reducer_->scatter(false);
   }
   impl->divide(nullptr);  // by an earlier wrapper
   if (alone() || join_ != nullptr) {
@@ -502,10 +514,49 @@ bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& o
   }
   watch(optimizer);
   divisions_->agree(*impl, options);  // by now all ranks have ended theirs
+  if (options.scatter_gradients) {
+    check_can_scatter(*impl, options);
+  }
   if (options.overlap_update) {
     reducer_->update_early(impl);
   }
-  return divisions_->add(impl, options);
+  if (divisions_->add(impl, options)) {
+    return true;
+  }
+  if (!options.scatter_gradients || group_.size() == 1 ||
+      !impl->states_per_parameter().has_value()) {
+    return false;
+  }
+  reducer_->scatter(true);
+  engine::NamedTensors parameters;
+  for (size_t i = 0; i < table_.size(); ++i) {
+    parameters.emplace_back(table_.name(i), table_.tensors()[i]);
+  }
+  return divisions_->add_sharded(impl, std::move(parameters), reducer_->plan());
+}
+
+void Core::check_can_scatter(const optim::OptimizerImpl& optimizer,
+                             const DivideOptions& options) const {
+  constexpr const char* kWhere = "parallel.ddp";
+  ARGOSY_CHECK(
+      !options.share_parameters && !options.overlap_update,
+      kWhere,
+      "scatter_gradients excludes share_parameters and overlap_update, which are for ranks "
+      "that share memory. Leave one of them out.");
+  ARGOSY_CHECK(
+      options_.virtual_ranks == 0 || optimizer.can_step_early(),
+      kWhere,
+      "scatter_gradients with virtual_ranks and clipping by norms: the last bits of a norm "
+      "would depend on the number of processes. Leave out one of the three.");
+  for (size_t i = 0; i < table_.size(); ++i) {
+    const at::Tensor& tensor = table_.tensors()[i];
+    const auto is_it = [&](const auto& each) { return each.second.is_same(tensor); };
+    ARGOSY_CHECK(std::ranges::any_of(optimizer.parameters(), is_it),
+                 kWhere,
+                 "scatter_gradients: the optimizer lacks parameter {} of the model, whose gradient "
+                 "no rank would have as a whole. Give one optimizer all parameters.",
+                 table_.name(i));
+  }
 }
 
 void Core::watch(const optim::Optimizer& optimizer) {
@@ -533,6 +584,10 @@ void Core::begin_join(const JoinOptions& options) {
                "join() needs as many processes as virtual ranks, here are {} processes for {}",
                group_.size(),
                deal_->leaves());
+  ARGOSY_CHECK(alone() || !reducer_->scatters(),
+               "parallel.join",
+               "join() lets ranks end at different times, and with scatter_gradients each step "
+               "needs all of them. Leave one of them out.");
   if (format_.open) {  // a rank without input cannot try, and the others must not wait for it
     use_format(engine::MemoryFormat::kAsIs, "a join began before the first forward");
   }
@@ -563,7 +618,7 @@ void Core::finish_join() {
       break;
     }
     if ((flags & kRebuild) != 0) {
-      reducer_->rebuild(session->lowest_active());
+      rebuild(session->lowest_active());
     }
     if ((flags & kBuffers) != 0) {
       buffers_.run(group_, session->lowest_active(), options_.timeout);

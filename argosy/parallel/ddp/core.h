@@ -127,6 +127,8 @@ class Core final {
   void broadcast_model(int root) const;
   void agree_on_open_format();
   void use_format(engine::MemoryFormat format, std::string reason);
+  void rebuild(int root);
+  void check_can_scatter(const optim::OptimizerImpl& optimizer, const DivideOptions& options) const;
   void unshare_parameters();
   void share_parameters();
 

@@ -22,6 +22,9 @@ Divisions::~Divisions() {
     if (const std::shared_ptr<DividedStep> step = each.step.lock(); step && each.share_parameters) {
       step->leave();
     }
+    if (const std::shared_ptr<ShardedBuckets> sharded = each.sharded.lock()) {
+      sharded->leave();
+    }
   }
 }
 
@@ -36,6 +39,9 @@ void Divisions::end(const optim::OptimizerImpl& optimizer) {
       continue;
     }
     known->divide(nullptr);
+    if (const std::shared_ptr<ShardedBuckets> sharded = each.sharded.lock()) {
+      sharded->leave();
+    }
     if (known.get() != &optimizer) {
       log::info(
           "[parallel.ddp] a parameter's update is divided by one optimizer at a time: the steps "
@@ -58,6 +64,7 @@ void Divisions::agree(const optim::OptimizerImpl& optimizer, const DivideOptions
   Signature mine;
   mine.lines.push_back({"share_parameters", options.share_parameters ? "true" : "false"});
   mine.lines.push_back({"overlap_update", options.overlap_update ? "true" : "false"});
+  mine.lines.push_back({"scatter_gradients", options.scatter_gradients ? "true" : "false"});
   for (const auto& [name, parameter] : optimizer.parameters()) {
     const bool in_place = values_ != nullptr && values_->keeps(parameter);
     mine.lines.push_back({name,
@@ -98,10 +105,43 @@ bool Divisions::add(const std::shared_ptr<optim::OptimizerImpl>& optimizer,
   return true;
 }
 
-void Divisions::follow_layout() {
+bool Divisions::add_sharded(const std::shared_ptr<optim::OptimizerImpl>& optimizer,
+                            engine::NamedTensors parameters,
+                            const BucketPlan& plan) {
+  if (!optimizer->states_per_parameter().has_value()) {
+    return false;
+  }
+  const auto sharded =
+      std::make_shared<ShardedBuckets>(std::move(parameters), plan, group_, timeout_);
+  optimizer->shard(sharded);
+  divided_.push_back({.optimizer = optimizer, .sharded = sharded});
+  log::info("[parallel.ddp] {} ranks divide the optimizer's steps and state, and gradients",
+            group_.size());
+  return true;
+}
+
+void Divisions::follow_buckets(const BucketPlan& plan) {
+  change_sharded([&](ShardedBuckets& sharded) { sharded.follow(plan); });
+}
+
+void Divisions::change_sharded(const Change& change) {
   for (const Divided& each : divided_) {
-    if (const std::shared_ptr<optim::OptimizerImpl> optimizer = each.optimizer.lock()) {
-      const std::shared_ptr<DividedStep> step = each.step.lock();
+    const std::shared_ptr<optim::OptimizerImpl> optimizer = each.optimizer.lock();
+    const std::shared_ptr<ShardedBuckets> sharded = each.sharded.lock();
+    if (optimizer != nullptr && sharded != nullptr) {
+      optimizer->shard(nullptr);  // the state becomes whole
+      change(*sharded);
+      optimizer->shard(sharded);
+    }
+  }
+}
+
+void Divisions::follow_layout() {
+  change_sharded([](ShardedBuckets& sharded) { sharded.follow_layout(); });
+  for (const Divided& each : divided_) {
+    const std::shared_ptr<optim::OptimizerImpl> optimizer = each.optimizer.lock();
+    const std::shared_ptr<DividedStep> step = each.step.lock();
+    if (optimizer != nullptr && step != nullptr) {
       optimizer->divide(nullptr);  // state in the old order becomes its own again
       optimizer->divide(step);
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "argosy/optim/optimizer.h"
 #include "argosy/parallel/ddp/divided_step.h"
 #include "argosy/parallel/ddp/options.h"
+#include "argosy/parallel/ddp/sharded_buckets.h"
 #include "argosy/parallel/ddp/shared_part.h"
 
 namespace argosy::parallel::ddp {
@@ -39,11 +41,20 @@ class Divisions final {
   /// Call it after agree(). Collective. Returns false, on all ranks, if there is nothing to divide.
   bool add(const std::shared_ptr<optim::OptimizerImpl>& optimizer, const DivideOptions& options);
 
+  /// Divides by parts of the buckets instead, whose plan is of these parameters. Collective.
+  /// Returns false, on all ranks, if the optimizer's steps cannot be divided.
+  bool add_sharded(const std::shared_ptr<optim::OptimizerImpl>& optimizer,
+                   engine::NamedTensors parameters,
+                   const BucketPlan& plan);
+  /// Call it when the buckets are new. Collective.
+  void follow_buckets(const BucketPlan& plan);
+
   /// Ends the sharing while each rank changes the parameters itself, or restores it. Collective if
   /// a division shares parameters. A rank that has released its optimizer takes part.
   void unshare_parameters() { share(&DividedStep::unshare); }
   void share_parameters() { share(&DividedStep::share); }
   /// Call it after the parameters' strides changed: those of the optimizers' state then follow.
+  /// Collective if steps are sharded.
   void follow_layout();
 
  private:
@@ -51,7 +62,10 @@ class Divisions final {
     std::weak_ptr<optim::OptimizerImpl> optimizer{};
     std::weak_ptr<DividedStep> step{};  ///< owned by the optimizer: sharing ends with the division
     bool share_parameters = false;
+    std::weak_ptr<ShardedBuckets> sharded{};
   };
+  using Change = std::function<void(ShardedBuckets&)>;
+  void change_sharded(const Change& change);
 
   void share(void (DividedStep::*change)());
 

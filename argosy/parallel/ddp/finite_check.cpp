@@ -4,6 +4,8 @@
 
 #include <optional>
 
+#include <ATen/Functions.h>
+
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/optim/finite.h"
@@ -13,7 +15,14 @@
 namespace argosy::parallel::ddp {
 
 void FiniteCheck::look(const std::string& name, const at::Tensor& gradient, const Whose& whose) {
-  const std::optional<int64_t> first = optim::first_nonfinite(gradient);
+  at::Tensor here = gradient;
+  if (!gradient.is_cpu()) {  // nobody waits for a device only to be warned
+    if (!stops() || at::isfinite(gradient).all().item<bool>()) {
+      return;
+    }
+    here = gradient.cpu();
+  }
+  const std::optional<int64_t> first = optim::first_nonfinite(here);
   if (!first.has_value() || optim::loss_scale_of_thread().has_value()) {
     return;
   }
@@ -23,8 +32,8 @@ void FiniteCheck::look(const std::string& name, const at::Tensor& gradient, cons
   const std::string what =
       fmt::format("{}the gradient of {} is {} on {}",
                   whose.update == 0 ? "" : fmt::format("update {}: ", whose.update),
-                  element_name(name, gradient, *first),
-                  element_value(gradient, *first),
+                  element_name(name, here, *first),
+                  element_value(here, *first),
                   who);
   if (wanted_ == NonfiniteGradient::kStop) {
     throw DataError("parallel.ddp", what + ". The weights are those before this update");

@@ -17,7 +17,7 @@ struct Whose {
 };
 
 /// Finds the first gradient of this process that is not finite, before it is averaged. It looks at
-/// gradients on the CPU only.
+/// a device's gradients only where it is to stop, for it waits for each of them.
 class FiniteCheck final {
  public:
   explicit FiniteCheck(NonfiniteGradient wanted) : wanted_(wanted) {}

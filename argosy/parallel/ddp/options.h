@@ -12,8 +12,12 @@ namespace argosy::parallel {
 
 /// What to do about a gradient with a NaN or an infinity.
 enum class NonfiniteGradient {
-  kWarn,    ///< one line in the log names the first one, its rank and its update
-  kStop,    ///< backward() throws a DataError that says so, and the update is not made
+  /// One line in the log names the first one, its rank and its update. A device's gradients are not
+  /// looked at: it would have to be waited for.
+  kWarn,
+  /// backward() throws a DataError that says so, and the update is not made. Waits for a device at
+  /// each gradient.
+  kStop,
   kIgnore,  ///< gradients are not looked at
 };
 
@@ -88,6 +92,18 @@ struct DivideOptions {
   /// throws, some parameters are updated and some are not: wrap again and resume from a checkpoint.
   /// Clipping by norms, find_unused_parameters and communication hooks are refused.
   bool overlap_update = false;
+  /// Also divides steps of ranks that share no memory: on devices and over hosts. Gradients are
+  /// reduced to the rank that updates them, and an all-gather hands the new values out: the bytes
+  /// of an all-reduce, and a rank keeps 1/N of the optimizer's state. Where ranks share memory,
+  /// steps are divided there as always, and gradients stay whole. Everywhere else:
+  /// - After backward() a rank has the averages of its own part of the gradients, and NaN for the
+  ///   rest. Clip by the optimizer's grad_clip; clip_grad_norm_() would make everything NaN. A norm
+  ///   is added in another order, so its last bits may differ from those of undivided steps.
+  /// - Parameters move to new memory. Aliases from before (`p.detach()`) keep the old values.
+  /// - state_dict() is collective, and returns tensors of the CPU; so are divide_step() and fleet's
+  ///   save functions. When the wrapper is let go of, the state is lost.
+  /// - The optimizer must have all parameters of the model that learn. join() is refused.
+  bool scatter_gradients = false;
 };
 
 }  // namespace argosy::parallel

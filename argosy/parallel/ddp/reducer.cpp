@@ -26,7 +26,7 @@ Reducer::Reducer(const ParameterTable& table,
       group_(group),
       buckets_(table, group, options),
       leaves_(deal, group),
-      reduction_(table, buckets_, leaves_, group, options.timeout),
+      reduction_(table, buckets_, leaves_, group, options.timeout, options.virtual_ranks != 0),
       unused_(table, buckets_, options.find_unused_parameters),
       pass_(buckets_.members()),
       checks_(table, group, options) {}
@@ -75,10 +75,21 @@ bool Reducer::rebuild_due() const {
   return !buckets_.rebuilt() && !unused_.searches() && reduction_.times().pass > 0;
 }
 
-void Reducer::rebuild(int root) {
-  if (buckets_.rebuild(root)) {
-    pass_ = BackwardPass(buckets_.members());
+bool Reducer::rebuild(int root) {
+  if (!buckets_.rebuild(root)) {
+    return false;
+  }
+  pass_ = BackwardPass(buckets_.members());
+  leaves_.follow_buckets();
+  return true;
+}
+
+void Reducer::scatter(bool on) {
+  ARGOSY_CHECK(stage_ == Stage::kIdle, kWhere, "divide_step() was called during a backward pass");
+  if (on != scatters()) {
+    buckets_.cut(on ? group_.size() : 1);
     leaves_.follow_buckets();
+    reduction_.scatter(on);
   }
 }
 

@@ -71,8 +71,14 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void check_ready_for_forward() const;
   /// True if the buckets are due for their one rebuild; equal on all ranks.
   [[nodiscard]] bool rebuild_due() const;
-  /// Makes new buckets in the order in which the gradients of `root` arrived. Collective.
-  void rebuild(int root);
+  /// Makes new buckets in the order in which the gradients of `root` arrived. Returns true if that
+  /// changed them. Collective.
+  bool rebuild(int root);
+  /// Gives each rank only its part of the buckets from now on, or everything again. Collective if
+  /// the ranks share memory. Errors: UsageError in a backward pass.
+  void scatter(bool on);
+  [[nodiscard]] bool scatters() const { return reduction_.scatters(); }
+  [[nodiscard]] const BucketPlan& plan() const { return buckets_.plan(); }
   /// Call it after the parameters' strides changed in the same memory.
   void follow_layout();
   /// Deals the leaves anew, between two updates. Errors: UsageError for a hook that cannot follow.

@@ -37,7 +37,8 @@ struct DdpStats {
 
   /// Durations of the last forward and of the last averaged backward pass.
   std::chrono::nanoseconds forward{0};
-  std::chrono::nanoseconds backward{0};       ///< from its first node seen to its last
+  std::chrono::nanoseconds backward{0};  ///< from its first node seen to its last
+  // Of the host. On a device work is queued, and nobody waits: see torch's profiler for its times.
   std::chrono::nanoseconds communication{0};  ///< from the first start to the last end of a bucket
   std::chrono::nanoseconds exposed{0};        ///< the time for which backward() waited for it
 };

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/base/even_part.h"
+
+namespace argosy::optim {
+
+/// How processes with the same parameters each update a part of them and hand it to the others.
+/// Unlike with a StepDivision, a process knows the gradients of its own part only, and keeps that
+/// part's state. See parallel::ddp::ShardedBuckets.
+class ShardedStep {
+ public:
+  virtual ~ShardedStep() = default;
+  ShardedStep() = default;
+  ShardedStep(const ShardedStep&) = delete;
+  ShardedStep& operator=(const ShardedStep&) = delete;
+  ShardedStep(ShardedStep&&) = delete;
+  ShardedStep& operator=(ShardedStep&&) = delete;
+
+  /// Returns the elements, in the order of its memory, that this process updates.
+  /// Errors: UsageError naming the parameter if it has been given other memory, or if its model is
+  /// gone.
+  [[nodiscard]] virtual IndexRange part_of(const at::Tensor& parameter) const = 0;
+
+  /// Collective: gives all processes the new values. On a device it returns when that is queued.
+  virtual void hand_out() = 0;
+  /// Collective: adds each number over the processes, with the same bits on all of them.
+  [[nodiscard]] virtual std::vector<double> sum(const std::vector<double>& numbers) const = 0;
+
+  /// What a process has of a tensor that is shaped like `parameter`: its part, flat.
+  struct Shard {
+    at::Tensor parameter{};
+    at::Tensor part{};
+  };
+  using Take = std::function<void(std::size_t shard, const at::Tensor& whole)>;
+  /// Collective, with the same parameters on all processes, each of them once. Calls `take` with
+  /// each shard's number and the whole tensor, in the parameter's layout. Copy it: it is a part of
+  /// a larger one.
+  virtual void gather(const std::vector<Shard>& shards, const Take& take) const = 0;
+};
+
+/// Returns a part of a dense tensor's elements, flat and in place.
+[[nodiscard]] at::Tensor elements_of(const at::Tensor& dense, const IndexRange& part);
+
+}  // namespace argosy::optim
