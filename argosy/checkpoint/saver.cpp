@@ -89,6 +89,9 @@ class Saver::Impl final {
                            options_.sharded,
                            group_,
                            pool_);
+    if (group_.valid()) {
+      group_.check();  // else a device's tensors may have been garbage when they were copied
+    }
     {
       const std::scoped_lock lock(mutex_);
       job_ = std::move(job);

@@ -22,6 +22,7 @@
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/test_ranks.h"
 
+#include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
 
 namespace argosy::checkpoint {
@@ -310,6 +311,18 @@ TEST_F(Saving, AnErrorOfOneRankComesOutOfAllAlike) {
     });
     EXPECT_THAT(names(), ElementsAre("step-000000006"));
   }
+}
+
+/// What a failed operation had on a device is garbage, which must not become the newest checkpoint.
+TEST_F(Saving, NothingIsKeptOnceAnOperationOfTheGroupHasFailed) {
+  comm::testing::with_threads(2, [&](comm::Group& world) {
+    Saver saver(directory(), {.async = false}, world);
+    saver.save(sample(4, world.rank()));
+    EXPECT_THROW(comm::all_reduce(torch::ones({1 + world.rank()}), world), CommError);
+    EXPECT_THAT(test::error_text<CommError>([&] { saver.save(sample(5, world.rank())); }),
+                HasSubstr("an earlier operation failed"));
+  });
+  EXPECT_THAT(names(), ElementsAre("step-000000004"));
 }
 
 TEST_F(Saving, ShardsOfOneNameMustAgree) {

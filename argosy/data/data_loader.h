@@ -8,7 +8,10 @@
 #include <type_traits>
 #include <utility>
 
+#include <c10/core/Device.h>
+
 #include "argosy/data/batch_sampler.h"
+#include "argosy/data/batch_tensors.h"
 #include "argosy/data/collate.h"
 #include "argosy/data/dataset.h"
 #include "argosy/data/indexed_source.h"
@@ -63,6 +66,7 @@ struct SourceOf<D, Collate> {
 /// - Order and content do not depend on num_workers: batches come in the sampler's order, and each
 ///   sample's random stream is keyed by (seed, epoch, index).
 /// - Each loop is the next epoch, also after a `break`; set_epoch() chooses another.
+/// - With DataLoaderOptions::device batches come on that device, one of them copied ahead.
 /// - Batches may be kept: their memory is reused only when no tensor refers to it any more.
 /// - Threads start with the first loop and end with the loader. A `break` waits only for samples
 ///   that are being made. The loader itself belongs to one thread.
@@ -143,12 +147,12 @@ class DataLoader final {
   [[nodiscard]] int64_t size() const { return core_->source.size(); }
   [[nodiscard]] const D& dataset() const { return core_->source.dataset(); }
   [[nodiscard]] const DataLoaderOptions& options() const { return core_->options; }
-  [[nodiscard]] TensorPool::Stats memory() const { return core_->pool.stats(); }
+  [[nodiscard]] TensorPool::Stats memory() const { return core_->memory(); }
 
   /// Returns what the current loop, or else the last one, has received and how long it waited.
   [[nodiscard]] LoaderStats stats() const {
     LoaderStats stats = core_->stats;
-    stats.pool_bytes = core_->pool.stats().bytes;
+    stats.pool_bytes = core_->memory().bytes;
     return stats;
   }
 
@@ -197,14 +201,17 @@ class DataLoader final {
 
   /// Starts the next epoch. Blocks until the first batch is ready. A spare, whose batches are
   /// another rank's (BatchTurns), warns a program that has not asked for turns().
-  [[nodiscard]] Iterator begin() {
+  [[nodiscard]] Iterator begin() { return begin(core_->options.device); }
+  /// The same, with the batches of this loop on `device`, whatever the options say. The trainer
+  /// asks so for the network's. Batches whose tensors cannot be found stay on the CPU.
+  [[nodiscard]] Iterator begin(at::Device device) {
     if (!std::exchange(core_->knows_turns, true)) {
       detail::warn_a_spare(core_->source.turns());
     }
     if (const auto running = core_->running.lock(); running != nullptr && running->has_batch()) {
       detail::throw_already_iterating();
     }
-    auto session = std::make_shared<Session>(core_);
+    auto session = std::make_shared<Session>(core_, device);
     core_->running = session;
     session->advance();
     return Iterator(std::move(session));
@@ -217,6 +224,9 @@ class DataLoader final {
                  Order&& order,
                  const DataLoaderOptions& options,
                  Collate collate) {
+    if constexpr (!detail::holds_tensors<Batch>()) {
+      detail::check_on_host(options);
+    }
     if constexpr (IterableDataset<D> && !std::is_same_v<std::remove_cvref_t<Order>, StreamShards>) {
       detail::throw_no_sampler_for_streams();
     } else {

@@ -7,8 +7,13 @@
 #include <optional>
 #include <utility>
 
+#include <c10/core/Device.h>
+
+#include "argosy/data/arrivals.h"
 #include "argosy/data/batch_scope.h"
+#include "argosy/data/batch_tensors.h"
 #include "argosy/data/dataset.h"
+#include "argosy/data/device_copies.h"
 #include "argosy/data/epoch_cursor.h"
 #include "argosy/data/loader_options.h"
 #include "argosy/data/loader_stats.h"
@@ -31,7 +36,8 @@ struct LoaderCore {
       : options(opts),
         source(std::forward<Args>(of_source)...),
         // Four tensors to a batch for all that can be in flight, in the loop's hand and just freed.
-        pool({.keep = 4 * (2 + static_cast<size_t>(prefetch_options(opts).depth))}),
+        keep(4 * (2 + static_cast<size_t>(prefetch_options(opts).depth))),
+        pool({.keep = keep}),
         prefetch(prefetch_options(opts)) {}
 
   [[nodiscard]] LoaderState state_of(const SamplerState& at) {
@@ -46,26 +52,57 @@ struct LoaderCore {
             .order = order.digest};
   }
 
+  /// Returns what brings batches to the device; nullptr for the CPU, where they are made, and for
+  /// batches whose tensors nobody finds.
+  std::shared_ptr<DeviceCopies> copies_to(at::Device device) {
+    if (device.is_cpu() || !holds_tensors<Batch>()) {
+      return nullptr;
+    }
+    if (copies == nullptr || !copies->goes_to(device)) {
+      copies = std::make_shared<DeviceCopies>(device, keep);
+    }
+    return copies;
+  }
+
   /// Makes a result, on a loader thread or, without threads, on the loop's.
   Made<Batch> make(const typename Source::Pass& pass,
                    int64_t epoch,
                    int64_t number,
-                   const Making& making) {
+                   const Making& making,
+                   DeviceCopies* leaving_by) {
     const BatchScope scope;
+    // The program may copy hidden tensors itself, and give their memory back meanwhile.
+    const bool pins = leaving_by != nullptr && hides_no_tensors<Batch>();
     const BatchContext context{.seed = options.seed,
                                .epoch = epoch,
-                               .pool = &pool,
+                               .pool = pins ? &leaving_by->pool() : &pool,
                                .stop = &making.stop,
                                .memory_format = options.memory_format,
                                .current = &making.sample};
-    return pass.make(number, context);
+    Made<Batch> made = pass.make(number, context);
+    if (leaving_by != nullptr && made.batch.has_value()) {
+      for (at::Tensor* const tensor : tensors_in(*made.batch)) {
+        *tensor = leaving_by->pinned(std::move(*tensor));
+      }
+    }
+    return made;
+  }
+
+  [[nodiscard]] TensorPool::Stats memory() const {
+    TensorPool::Stats all = pool.stats();
+    if (copies != nullptr) {
+      all.add(copies->pool().stats());
+    }
+    return all;
   }
 
   const DataLoaderOptions options;
   bool in_passes = false;    // the loop is in the middle of an update
   bool knows_turns = false;  // the program has asked, or was told
   Source source;
+  const size_t keep;  // unused blocks of memory
   TensorPool pool;
+  std::shared_ptr<DeviceCopies> copies;  // of the last loop on a device
   LoaderStats stats;
   struct {
     int64_t epoch = -1;
@@ -83,19 +120,22 @@ class LoaderSession final {
  public:
   using Batch = typename Source::Batch;
 
-  explicit LoaderSession(std::shared_ptr<LoaderCore<Source>> core)
+  LoaderSession(std::shared_ptr<LoaderCore<Source>> core, at::Device device)
       : core_(std::move(core)),
         pass_(
             std::make_shared<typename Source::Pass>(core_->source, core_->source.cursor().epoch())),
-        start_(core_->source.cursor().next()) {
+        start_(core_->source.cursor().next()),
+        copies_(core_->copies_to(device)),
+        arrivals_(core_->prefetch, copies_) {
     clock_.begin(core_->stats, start_.epoch);
     pass_->begin_at(start_.position);
-    core_->prefetch.start(start_.position,
-                          pass_->end(),
-                          [core = core_.get(), pass = pass_, epoch = start_.epoch](
-                              int64_t number, const Making& making) {
-                            return core->make(*pass, epoch, number, making);
-                          });
+    core_->prefetch.start(
+        start_.position,
+        pass_->end(),
+        [core = core_.get(), pass = pass_, epoch = start_.epoch, copies = copies_](
+            int64_t number, const Making& making) {
+          return core->make(*pass, epoch, number, making, copies.get());
+        });
     // The epoch counts as begun only when nothing can fail any more.
     (void)core_->source.cursor().begin();
     number_ = ++core_->sessions;
@@ -128,7 +168,9 @@ class LoaderSession final {
       throw;
     }
     clock_.has(core_->stats);
-    if (!has_batch()) {
+    if (has_batch()) {
+      arrivals_.look_ahead();
+    } else {
       end_epoch();
     }
     finished_ = !has_batch();
@@ -137,7 +179,7 @@ class LoaderSession final {
  private:
   /// Returns the next batch that has samples.
   void receive() {
-    while (std::optional<Made<Batch>> made = core_->prefetch.next()) {
+    while (std::optional<Made<Batch>> made = arrivals_.next()) {
       if (pass_->is_last(*made)) {
         return;
       }
@@ -174,6 +216,8 @@ class LoaderSession final {
   const std::shared_ptr<LoaderCore<Source>> core_;
   const std::shared_ptr<typename Source::Pass> pass_;
   const SamplerState start_;
+  const std::shared_ptr<DeviceCopies> copies_;
+  Arrivals<Batch> arrivals_;
   LoopClock clock_;
   int64_t number_ = 0;
   int64_t taken_ = 0;  // results so far, batches without samples included

@@ -166,6 +166,15 @@ void check_stream_position(const SamplerState& state, const StreamShards& shards
                *shards.batches);
 }
 
+void check_on_host(const DataLoaderOptions& options) {
+  ARGOSY_CHECK(options.device.is_cpu(),
+               "data.DataLoader",
+               "device = {}, and the batches are of a type whose tensors the loader cannot find. "
+               "Give it auto tensors() {{ return std::tie(…); }}, which names them, or bring the "
+               "batches to the device in the loop",
+               options.device.str());
+}
+
 void throw_no_sampler_for_streams() {
   throw UsageError("data.DataLoader",
                    "a sampler for a stream, which has no indices. StreamShards says which part of "

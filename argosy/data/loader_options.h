@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include <c10/core/Device.h>
 #include <c10/core/MemoryFormat.h>
 
 #include "argosy/data/bad_samples.h"
@@ -42,6 +43,11 @@ struct DataLoaderOptions {
   /// Memory format of batches with four dimensions and a floating type: Contiguous or ChannelsLast.
   /// Choose the model's format, so that nobody has to convert the batches later.
   at::MemoryFormat memory_format = at::MemoryFormat::Contiguous;
+  /// Where batches are when the loop gets them; without an index: the current device of that kind.
+  /// On a GPU each is made in pinned memory and copied on a stream of its own, one batch ahead of
+  /// the loop where num_workers > 0; the loop's current stream waits for it, the loop does not.
+  /// UsageError where batches are of a type whose tensors cannot be found; see docs/guides/data.md.
+  at::Device device = at::kCPU;
 };
 
 /// What a checkpoint saves of a loader: its position, and enough to recognise another loader.
@@ -77,6 +83,9 @@ void check_stream_options(const DataLoaderOptions& options, const StreamShards& 
 void check_stream_position(const SamplerState& state, const StreamShards& shards);
 [[noreturn]] void throw_no_sampler_for_streams();
 [[noreturn]] void throw_length_unknown();
+
+/// UsageError unless batches stay on the CPU.
+void check_on_host(const DataLoaderOptions& options);
 
 /// What LoaderState::order holds; below 2^53, so that every JSON reader keeps it exactly.
 uint64_t digest(const DataLoaderOptions& options, const StreamShards& shards);

@@ -69,6 +69,18 @@ PrefetchQueue::Result PrefetchQueue::next() {
   late_ = true;  // unless it comes
   wait_for(filled_, lock, options_.timeout, delivered_, [&] { return slot.ready; });
   late_ = false;
+  return take(lock, slot);
+}
+
+PrefetchQueue::Result PrefetchQueue::next_if_ready() {
+  std::unique_lock lock(mutex_);
+  Slot& slot = slots_[delivered_ % options_.depth];
+  const bool ready = delivered_ < end_ && slot.ready && slot.error == nullptr;
+  return ready ? take(lock, slot) : nullptr;
+}
+
+/// Gives out the next result, which is ready.
+PrefetchQueue::Result PrefetchQueue::take(Lock& lock, Slot& slot) {
   Slot taken = std::exchange(slot, Slot{});
   ++delivered_;
   lock.unlock();

@@ -56,6 +56,8 @@ class PrefetchQueue final {
   void start(int64_t first, int64_t end, Make make);
   /// nullptr: all were returned, or none was started.
   [[nodiscard]] Result next();
+  /// nullptr: it is not ready, or is an error.
+  [[nodiscard]] Result next_if_ready();
   void cancel();
 
  private:
@@ -88,6 +90,7 @@ class PrefetchQueue final {
                 int64_t number,
                 const Ready& ready);
   void run(int thread);
+  Result take(Lock& lock, Slot& slot);
   Slot make_slot(int64_t number, const Making& making);
 
   const PrefetchOptions options_;
@@ -143,10 +146,11 @@ class OrderedPrefetch final {
 
   /// Waits for the next result. nullopt: all were returned, or none was started.
   /// Errors: what make() threw; DataError with thread and sample after `timeout`.
-  std::optional<T> next() {
-    const auto result = std::static_pointer_cast<T>(queue_.next());
-    return result == nullptr ? std::nullopt : std::optional<T>(std::move(*result));
-  }
+  std::optional<T> next() { return value_of(queue_.next()); }
+
+  /// Returns what next() would if that need not wait, nor throw. nullopt: next() has to be asked,
+  /// always so with 0 threads.
+  std::optional<T> next_if_ready() { return value_of(queue_.next_if_ready()); }
 
   /// Drops the rest. When it returns, no thread runs make any more, unless next() has given up on
   /// one. The next start() and the destructor wait for that one.
@@ -154,6 +158,11 @@ class OrderedPrefetch final {
   void cancel() { queue_.cancel(); }
 
  private:
+  static std::optional<T> value_of(const detail::PrefetchQueue::Result& made) {
+    const auto result = std::static_pointer_cast<T>(made);
+    return result == nullptr ? std::nullopt : std::optional<T>(std::move(*result));
+  }
+
   detail::PrefetchQueue queue_;
 };
 

@@ -77,6 +77,44 @@ TEST_P(PrefetchThreads, GiveResultsInOrderFromAnyStart) {
   }
 }
 
+TEST(OrderedPrefetch, NextIfReadyNeitherWaitsNorThrowsNorSkips) {
+  Gate second;
+  OrderedPrefetch<int64_t> prefetch({.threads = 1, .depth = 4});
+  EXPECT_EQ(prefetch.next_if_ready(), std::nullopt);  // not started
+  prefetch.start(0, 4, [&](int64_t i, const Making&) {
+    if (i == 1) {
+      second.pass();
+    }
+    if (i == 2) {
+      throw std::runtime_error("two");
+    }
+    return i;
+  });
+  second.wait_for_arrivals(1);  // then result 0 lies ready
+  EXPECT_EQ(prefetch.next_if_ready(), 0);
+  EXPECT_EQ(prefetch.next_if_ready(), std::nullopt);
+  second.open();
+  EXPECT_EQ(prefetch.next(), 1);
+  EXPECT_EQ(prefetch.next_if_ready(), std::nullopt);  // not ready, or an error
+  EXPECT_THROW((void)prefetch.next(), std::runtime_error);
+  EXPECT_EQ(prefetch.next(), 3);
+  EXPECT_EQ(prefetch.next_if_ready(), std::nullopt);
+}
+
+TEST_P(PrefetchThreads, NextIfReadyGivesTheSameResults) {
+  OrderedPrefetch<int64_t> prefetch({.threads = GetParam(), .depth = 3});
+  prefetch.start(5, 300, [](int64_t i, const Making&) { return i; });
+  int64_t expected = 5;
+  while (const std::optional<int64_t> value = prefetch.next()) {
+    EXPECT_EQ(*value, expected++);
+    if (const std::optional<int64_t> other = prefetch.next_if_ready()) {
+      EXPECT_GT(GetParam(), 0);
+      EXPECT_EQ(*other, expected++);
+    }
+  }
+  EXPECT_EQ(expected, 300);
+}
+
 TEST_P(PrefetchThreads, AnExceptionComesInItsPlaceAndTheRestAfterIt) {
   OrderedPrefetch<int64_t> prefetch({.threads = GetParam(), .depth = 4});
   prefetch.start(0, 20, [](int64_t i, const Making&) -> int64_t {

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include <torch/types.h>
 
@@ -25,21 +26,23 @@ void check_format(at::IntArrayRef sizes, at::MemoryFormat format) {
                sizes.size());
 }
 
+std::shared_ptr<void> ordinary_memory(size_t bytes) {
+  void* const memory = std::aligned_alloc(kAlignment, bytes);
+  if (memory == nullptr) {
+    throw std::bad_alloc();
+  }
+  return {memory, &std::free};
+}
+
 }  // namespace
 
 /// Shared by the pool and by every tensor that came from it.
 struct TensorPool::State {
-  explicit State(const Options& options) : keep(options.keep) {}
-  ~State() {
-    for (const auto& [capacity, memory] : unused) {
-      std::free(memory);
-    }
-  }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
+  explicit State(const Options& options)
+      : keep(options.keep), allocate(options.allocate ? options.allocate : &ordinary_memory) {}
 
   struct Block {
-    void* memory;
+    std::shared_ptr<void> memory;
     size_t capacity;
   };
 
@@ -49,21 +52,18 @@ struct TensorPool::State {
       // The smallest that fits, unless more than half of it would lie idle.
       const auto it = unused.lower_bound(bytes);
       if (it != unused.end() && it->first / 2 <= bytes) {
-        const Block block{it->second, it->first};
+        Block block{std::move(it->second), it->first};
         unused.erase(it);
         ++reused;
         return block;
       }
     }
     const size_t capacity = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    void* memory = std::aligned_alloc(kAlignment, capacity);
-    if (memory == nullptr) {
-      throw std::bad_alloc();
-    }
+    Block block{allocate(capacity), capacity};
     const std::lock_guard lock(mutex);
     ++allocated;
     held_bytes += capacity;
-    return {memory, capacity};
+    return block;
   }
 
   void give_back(const Block& block) noexcept {
@@ -78,12 +78,12 @@ struct TensorPool::State {
       }
       held_bytes -= block.capacity;
     }
-    std::free(block.memory);
   }
 
   const size_t keep;
+  const decltype(Options::allocate) allocate;
   std::mutex mutex;
-  std::multimap<size_t, void*> unused;  // by capacity
+  std::multimap<size_t, std::shared_ptr<void>> unused;  // by capacity
   size_t allocated = 0;
   size_t reused = 0;
   size_t held_bytes = 0;
@@ -104,9 +104,16 @@ at::Tensor TensorPool::empty(at::IntArrayRef sizes, at::ScalarType dtype, at::Me
   const auto give_back = [state = state_, block](void*) { state->give_back(block); };
   if (format == at::MemoryFormat::ChannelsLast) {
     return at::from_blob(
-        block.memory, sizes, c10::get_channels_last_strides_2d(sizes), give_back, options);
+        block.memory.get(), sizes, c10::get_channels_last_strides_2d(sizes), give_back, options);
   }
-  return at::from_blob(block.memory, sizes, give_back, options);
+  return at::from_blob(block.memory.get(), sizes, give_back, options);
+}
+
+void TensorPool::Stats::add(const Stats& other) {
+  allocated += other.allocated;
+  reused += other.reused;
+  unused += other.unused;
+  bytes += other.bytes;
 }
 
 TensorPool::Stats TensorPool::stats() const {

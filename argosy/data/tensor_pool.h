@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include <ATen/core/Tensor.h>
@@ -21,12 +22,16 @@ class TensorPool final {
  public:
   struct Options {
     size_t keep = 32;  ///< most unused blocks that are kept for later
+    /// Makes a block of so many bytes, on any thread; unset: ordinary memory.
+    std::function<std::shared_ptr<void>(size_t bytes)> allocate{};
   };
   struct Stats {
     size_t allocated = 0;  ///< blocks that came from the system so far
     size_t reused = 0;     ///< requests that were served by a used block
     size_t unused = 0;     ///< blocks that wait now
     size_t bytes = 0;      ///< bytes of all blocks now, waiting or in tensors
+
+    void add(const Stats& other);
   };
 
   TensorPool();

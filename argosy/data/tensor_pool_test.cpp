@@ -1,5 +1,6 @@
 #include "argosy/data/tensor_pool.h"
 
+#include <memory>
 #include <set>
 #include <thread>
 #include <vector>
@@ -47,6 +48,25 @@ TEST(TensorPool, CountsItsBytesWhereverTheyAre) {
   EXPECT_EQ(pool.stats().bytes, 128U + 64U);  // it waits
   b.reset();
   EXPECT_EQ(pool.stats().bytes, 128U);  // one too many to keep
+}
+
+TEST(TensorPool, TakesOtherMemoryAndLetsItGo) {
+  const auto memory = std::make_shared<std::vector<char>>(1000);
+  std::vector<size_t> asked;
+  {
+    TensorPool pool({.keep = 1, .allocate = [&](size_t bytes) {
+                       asked.push_back(bytes);
+                       return std::shared_ptr<void>(memory, memory->data());
+                     }});
+    at::Tensor tensor = pool.empty({10}, at::kFloat);
+    EXPECT_EQ(tensor.data_ptr(), memory->data());
+    tensor.reset();
+    tensor = pool.empty({16}, at::kFloat);
+    EXPECT_EQ(pool.stats().reused, 1U);
+    EXPECT_EQ(memory.use_count(), 2);
+  }
+  EXPECT_EQ(asked, std::vector<size_t>{64});
+  EXPECT_EQ(memory.use_count(), 1);
 }
 
 TEST(TensorPool, ViewsSlicesAndGraphsKeepTheirMemory) {

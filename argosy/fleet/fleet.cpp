@@ -17,6 +17,7 @@
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/json.h"
 #include "argosy/engine/cpu.h"
+#include "argosy/engine/device.h"
 #include "argosy/fleet/gradient_merge.h"
 #include "argosy/fleet/large_batch.h"
 #include "argosy/parallel/any_rank.h"
@@ -36,6 +37,8 @@ struct Job {
   comm::Group group;
   DistributedStrategy strategy;
   int local_rank = 0;
+  c10::Device device = c10::kCPU;
+  bool told_of_cpu = false;                      // that a model was left there; or asked for it
   std::shared_ptr<const comm::LeafDeal> leaves;  // of the virtual ranks
   /// Identities of the parameters that went through distributed_model(); they live as long as the
   /// models, and a stale entry can only make the check in distributed_optimizer() more lenient.
@@ -208,49 +211,80 @@ std::vector<std::shared_ptr<parallel::ddp::Core>> divide_steps(const Job& state,
     each->watch(optimizer);
   }
   const DistributedStrategy& wanted = state.strategy;
-  const bool worth_it = bytes >= kWorthDividing || wanted.share_parameters || wanted.overlap_update;
+  const bool worth_it = bytes >= kWorthDividing || wanted.share_parameters ||
+                        wanted.overlap_update || wanted.scatter_gradients;
+  on_cpu = on_cpu || wanted.scatter_gradients;
   bool divided = false;
   if (wanted.divide_update && worth_it && one_model && !gone && on_cpu && model != nullptr) {
-    divided = model->divide_step(
-        optimizer,
-        {.share_parameters = wanted.share_parameters, .overlap_update = wanted.overlap_update});
+    divided = model->divide_step(optimizer,
+                                 {.share_parameters = wanted.share_parameters,
+                                  .overlap_update = wanted.overlap_update,
+                                  .scatter_gradients = wanted.scatter_gradients});
   }
-  const char* const obstacle = !wanted.divide_update ? "divide_update is off"
-                               : gone                ? "the distributed model has been let go of"
+  const char* const obstacle = !wanted.divide_update     ? "divide_update is off"
+                               : state.group.size() == 1 ? "there is one rank"
+                               : gone       ? "the distributed model has been let go of"
                                : !one_model ? "the optimizer's parameters belong to several models"
-                               : !on_cpu    ? "its parameters are not on the CPU"
+                               : !on_cpu    ? "its parameters are not on the CPU, where it takes "
+                                              "scatter_gradients"
                                : !worth_it  ? "it has few parameters"
                                             : nullptr;
   if (!divided) {
+    const std::string without = wanted.share_parameters    ? ", share_parameters has no effect"
+                                : wanted.scatter_gradients ? ", scatter_gradients has no effect"
+                                                           : "";
     const std::string text = fmt::format(
         "[fleet.distributed_optimizer] each rank makes the optimizer's whole steps{}: {}",
-        wanted.share_parameters ? ", share_parameters has no effect" : "",
+        without,
         obstacle != nullptr                                     ? obstacle
         : !optimizer.impl()->states_per_parameter().has_value() ? "it needs whole parameters"
                                                                 : "its ranks share no memory");
-    log::write(wanted.share_parameters ? log::Level::kWarn : log::Level::kInfo, text);
+    const bool told = !without.empty() && state.group.size() > 1;
+    log::write(told ? log::Level::kWarn : log::Level::kInfo, text);
   }
-  if (wanted.overlap_update && obstacle != nullptr) {
+  if (wanted.overlap_update && obstacle != nullptr && state.group.size() > 1) {
     log::warn("[fleet.distributed_optimizer] overlap_update has no effect: {}", obstacle);
   }
   return models;
 }
 
+c10::Device use_device(std::string_view word, int local_rank) {
+  const c10::Device device = engine::find_device(word, local_rank);
+  try {
+    engine::set_device(device);
+  } catch (const c10::Error& error) {
+    throw ConfigError("fleet.init",
+                      fmt::format("the device of this process, {}, does not work: {}. See `argosy "
+                                  "doctor`. Leave it out of CUDA_VISIBLE_DEVICES, or choose "
+                                  "another one: --device cpu, or init()'s `device`",
+                                  device.str(),
+                                  error.what_without_backtrace()));
+  }
+  return device;
+}
+
 }  // namespace
 
-void init(const DistributedStrategy& strategy, const comm::InitOptions& options) {
+void init(const DistributedStrategy& strategy,
+          const comm::InitOptions& options,
+          std::string_view device_word) {
   ARGOSY_CHECK(!slot().has_value(),
                "fleet.init",
                "called twice in one process. Call stop_worker() before a second init().");
   strategy.validate();
   const rendezvous::JobEnvironment environment = rendezvous::read_environment();
   engine::setup_cpu({.local_world_size = std::max(1, environment.local_world_size)});
+  // First: what the device's driver does at the end of the program then comes after groups are
+  // closed.
+  const c10::Device device = use_device(device_word, environment.local_rank);
   comm::Group group = comm::init(options);
   check_degrees(strategy, group.size());
   check_same_strategy(strategy, group);
   slot().emplace(Job{.group = std::move(group),
                      .strategy = strategy,
                      .local_rank = environment.local_rank,
+                     .device = device,
+                     .told_of_cpu = device_word != "auto",
                      .leaves = {},
                      .distributed = {},
                      .prepared = {},
@@ -282,6 +316,9 @@ int worker_index() {
 }
 int worker_num() {
   return job("worker_num").group.size();
+}
+c10::Device device() {
+  return job("device").device;
 }
 int local_rank() {
   return job("local_rank").local_rank;
@@ -498,8 +535,19 @@ void abandon_micro_batches() noexcept {
 
 void register_model(const engine::NamedTensors& parameters,
                     const std::shared_ptr<parallel::ddp::Core>& core) {
+  Job& state = job("distributed_model");
+  const bool on_cpu = std::ranges::any_of(
+      parameters, [](const auto& each) { return each.second.device().is_cpu(); });
+  if (on_cpu && !state.device.is_cpu() && is_first_worker() &&
+      !std::exchange(state.told_of_cpu, true)) {
+    log::warn(
+        "[fleet.distributed_model] the model is on the CPU, and this process has {}. To train "
+        "there, call net->to(fleet::device()) before distributed_model(); to leave it there, give "
+        "init() the device \"cpu\"",
+        state.device.str());
+  }
   for (const auto& [name, tensor] : parameters) {
-    job("distributed_model").distributed[tensor.unsafeGetTensorImpl()] = core;
+    state.distributed[tensor.unsafeGetTensorImpl()] = core;
   }
 }
 

@@ -8,10 +8,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include "argosy/checkpoint/save_weights.h"
 #include "argosy/comm/comm.h"
@@ -37,10 +39,14 @@
 /// with process-global state. Not thread-safe: call it from one thread.
 namespace argosy::fleet {
 
-/// Joins the job. Collective over its processes.
-/// Errors: ConfigError (strategy or environment), TimeoutError naming the missing ranks, UsageError
-/// if called twice without stop_worker().
-void init(const DistributedStrategy& strategy = {}, const comm::InitOptions& options = {});
+/// Joins the job. Collective over its processes. `device` is this process's: see
+/// engine::find_device(). It becomes the thread's current one before anything is allocated.
+/// Errors: ConfigError (strategy, environment, a device that does not work), TimeoutError naming
+/// the missing ranks, UsageError if called twice without stop_worker() or for a device that is not
+/// there.
+void init(const DistributedStrategy& strategy = {},
+          const comm::InitOptions& options = {},
+          std::string_view device = "auto");
 [[nodiscard]] bool is_initialized();
 
 /// Before init(), all functions below throw a UsageError: "call fleet::init() first".
@@ -51,6 +57,11 @@ void init(const DistributedStrategy& strategy = {}, const comm::InitOptions& opt
 [[nodiscard]] int worker_num();    ///< number of ranks
 [[nodiscard]] int local_rank();    ///< rank among the processes of this host
 [[nodiscard]] bool is_first_worker();
+/// The device of this process, which init() was told. Without a word: the accelerator by its number
+/// among the processes of the host, or the CPU where there is none.
+///
+///     net->to(fleet::device());    // before distributed_model()
+[[nodiscard]] c10::Device device();
 /// The number of virtual ranks: DistributedStrategy::virtual_ranks, or that of the ranks.
 [[nodiscard]] int64_t virtual_ranks();
 /// True if there are more ranks than virtual ranks. Those beyond are spares: they hold the same

@@ -1,6 +1,7 @@
 #include "argosy/fleet/fleet.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -158,6 +159,29 @@ TEST(Fleet, AnOptimizerOfAnUndistributedModelIsRefusedByName) {
     EXPECT_TRUE(torch::allclose(
         before - model.module()->weight.detach(), torch::full({1, 2}, 0.05), 1e-6, 1e-7));
   });
+}
+
+TEST(Fleet, GradientsAreScatteredWhereThatIsAskedFor) {
+  const auto train =
+      [](int ranks, const std::string& backend, const DistributedStrategy& strategy) {
+        ::setenv("ARGOSY_BACKEND", backend.c_str(), 1);
+        run_job(
+            ranks,
+            [&](const std::string&) {
+              torch::nn::Linear net(3, 5);
+              auto model = distributed_model(net);
+              const auto optimizer = distributed_optimizer(optim::Adam(model, {.lr = 0.1}));
+              EXPECT_EQ(optimizer.impl()->sharded() != nullptr,
+                        strategy.scatter_gradients && ranks > 1 && backend == "gloo");
+              (void)optimizer.state_dict();
+            },
+            strategy);
+        ::unsetenv("ARGOSY_BACKEND");
+      };
+  train(2, "gloo", {.scatter_gradients = true});
+  train(2, "gloo", {});
+  train(2, "shm", {.scatter_gradients = true});
+  train(1, "gloo", {.scatter_gradients = true});
 }
 
 /// Ranks that divide their steps find out when one makes another.

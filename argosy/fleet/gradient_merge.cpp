@@ -83,6 +83,7 @@ class MergedGradients final : public optim::OptimizerImpl {
     begin_pass();
   }
   [[nodiscard]] bool gathers_gradients() const override { return true; }
+  [[nodiscard]] const optim::ShardedStep* sharded() const override { return inner_->sharded(); }
 
   /// Lets all passes average again, because another optimizer updates these parameters now.
   void end() {

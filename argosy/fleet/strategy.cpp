@@ -39,7 +39,7 @@ constexpr Unsupported kUnsupported[] = {
     {"localsgd", &S::localsgd},
     {"adaptive_localsgd", &S::adaptive_localsgd},
     {"dgc", &S::dgc, "fp16_allreduce and bf16_allreduce halve the traffic"},
-    {"sharding", &S::sharding, "divide_update divides the step and its state inside a host"},
+    {"sharding", &S::sharding, "divide_update and scatter_gradients divide the step and its state"},
     {"pipeline", &S::pipeline},
     {"tensor_parallel", &S::tensor_parallel},
     {"use_hierarchical_allreduce",
@@ -115,6 +115,7 @@ void for_each_field(S& strategy, const Visit& visit) {
   visit("divide_update", strategy.divide_update);
   visit("share_parameters", strategy.share_parameters);
   visit("overlap_update", strategy.overlap_update);
+  visit("scatter_gradients", strategy.scatter_gradients);
   visit("virtual_ranks", strategy.virtual_ranks);
   visit("check_drift", strategy.check_drift);
   visit("on_nonfinite", strategy.on_nonfinite);
@@ -301,8 +302,15 @@ void DistributedStrategy::validate() const {
   if (fp16_allreduce && bf16_allreduce) {
     refuse("fp16_allreduce and bf16_allreduce exclude each other. Choose one.");
   }
-  if ((share_parameters || overlap_update) && !divide_update) {
-    refuse("share_parameters and overlap_update are ways of divide_update, which is off.");
+  if ((share_parameters || overlap_update || scatter_gradients) && !divide_update) {
+    refuse(
+        "share_parameters, overlap_update and scatter_gradients are ways of divide_update, which "
+        "is off.");
+  }
+  if (scatter_gradients && (share_parameters || overlap_update)) {
+    refuse(
+        "scatter_gradients excludes share_parameters and overlap_update, which are for ranks that "
+        "share memory.");
   }
   if (overlap_update && (find_unused_parameters || fp16_allreduce || bf16_allreduce)) {
     refuse(

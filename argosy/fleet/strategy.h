@@ -80,11 +80,13 @@ struct DistributedStrategy {
   /// The same in bfloat16. Ours; Paddle has no such toggle.
   bool bf16_allreduce = false;
   /// Divide each step among ranks that share memory, from 1 MiB of parameters on: see
-  /// DistributedDataParallel::divide_step(). False: each rank updates all parameters itself. Ours.
+  /// DistributedDataParallel::divide_step(). On devices and over hosts it takes scatter_gradients
+  /// too. False: each rank updates all parameters itself. Ours.
   bool divide_update = true;
   /// For divided steps: see parallel::DivideOptions, also for the hazards. Ours.
   bool share_parameters = false;
   bool overlap_update = false;
+  bool scatter_gradients = false;
   /// The number of virtual ranks, 0: one for each process. A training of V virtual ranks has the
   /// same bits on any number of processes: each process computes a contiguous range of them, one
   /// after the other, and processes beyond V are spares. Loops go over fleet::updates(). fit()

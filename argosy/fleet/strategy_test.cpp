@@ -197,6 +197,10 @@ TEST(Strategy, WaysToDivideAnUpdateNeedOne) {
   EXPECT_NE(refusal(R"({"overlap_update": true, "bf16_allreduce": true})").find("excludes"),
             std::string::npos);
   EXPECT_EQ(refusal(R"({"overlap_update": true, "share_parameters": true})"), "nothing was thrown");
+  EXPECT_NE(refusal(R"({"scatter_gradients": true, "divide_update": false})").find("which is off"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"scatter_gradients": true, "overlap_update": true})").find("excludes"),
+            std::string::npos);
 }
 
 TEST(Strategy, HalfPrecisionsExcludeEachOther) {

@@ -1,5 +1,7 @@
 #include "argosy/loss/any_loss.h"
 
+#include <ATen/ops/scalar_tensor.h>
+
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
 #include "argosy/loss/checks.h"
@@ -23,6 +25,11 @@ double Loss::count(const at::Tensor& output, const at::Tensor& target) const {
     return count_(output, target);
   }
   return output.defined() && output.dim() > 0 ? static_cast<double>(output.size(0)) : 1.0;
+}
+
+at::Tensor Loss::counted(const at::Tensor& output, const at::Tensor& target) const {
+  return counted_ ? counted_(output, target)
+                  : at::scalar_tensor(count(output, target), at::kDouble);
 }
 
 }  // namespace argosy::loss

@@ -46,6 +46,11 @@ class Loss final {
         return held->count(output, target);
       };
     }
+    if constexpr (requires(const F& f, const at::Tensor& t) { at::Tensor(f.counted(t, t)); }) {
+      counted_ = [held](const at::Tensor& output, const at::Tensor& target) {
+        return held->counted(output, target);
+      };
+    }
     function_ = [held](const at::Tensor& output, const at::Tensor& target) {
       return at::Tensor((*held)(output, target));
     };
@@ -57,6 +62,7 @@ class Loss final {
     name_ = std::move(name);
     if (count) {
       count_ = std::move(count);
+      counted_ = nullptr;
     }
   }
 
@@ -66,6 +72,9 @@ class Loss final {
   /// Returns the divisor of the value's mean: over batches and ranks the mean is Σ value·count ÷ Σ
   /// count.
   [[nodiscard]] double count(const at::Tensor& output, const at::Tensor& target) const;
+  /// The same as a tensor, 0-dim f64, which may be on the device. For the losses of this room it
+  /// does not wait for the device.
+  [[nodiscard]] at::Tensor counted(const at::Tensor& output, const at::Tensor& target) const;
   [[nodiscard]] const std::string& name() const { return name_; }
   /// Returns what the loss's parameters() returns, or nothing: "label_smoothing=0.1".
   [[nodiscard]] const std::string& parameters() const { return parameters_; }
@@ -74,6 +83,7 @@ class Loss final {
  private:
   std::function<at::Tensor(const at::Tensor&, const at::Tensor&)> function_{};
   Count count_{};
+  std::function<at::Tensor(const at::Tensor&, const at::Tensor&)> counted_{};
   std::string name_ = "loss";
   std::string parameters_{};
 };

@@ -73,7 +73,7 @@ at::Tensor weight_for(const char* where, const at::Tensor& weight, const at::Ten
                weight.size(0),
                text::shape(output),
                output.size(1));
-  return weight.to(output.device(), output.scalar_type());
+  return weight.to(output.device(), output.scalar_type(), /*non_blocking=*/true);
 }
 
 /// What is wrong with the first label that is out of range; nothing when all are in it.
@@ -103,15 +103,20 @@ at::Tensor total_weight(const at::Tensor& classes, const at::Tensor& weight, int
   if (!weight.defined()) {
     return kept.sum();
   }
-  return weight.index_select(0, classes.flatten().masked_select(kept)).sum();
+  const at::Tensor flat = classes.flatten();
+  if (classes.is_cpu()) {
+    return weight.index_select(0, flat.masked_select(kept)).sum();
+  }
+  // Of shapes that the host knows.
+  return weight.index_select(0, flat.where(kept, at::zeros_like(flat))).mul(kept).sum();
 }
 
-/// count() of both losses for classes.
-double count_of(const char* where,
-                const at::Tensor& classes,
-                const at::Tensor& weight,
-                int64_t number,
-                int64_t ignored) {
+/// counted() of both losses for classes.
+at::Tensor counted_of(const char* where,
+                      const at::Tensor& classes,
+                      const at::Tensor& weight,
+                      int64_t number,
+                      int64_t ignored) {
   return guarded(
              where,
              [&] {
@@ -119,7 +124,11 @@ double count_of(const char* where,
                return total_weight(classes, exact, ignored);
              },
              [&] { return bad_label(classes, number, ignored); })
-      .item<double>();
+      .to(at::kDouble);
+}
+
+at::Tensor number(double value) {
+  return at::scalar_tensor(value, at::kDouble);
 }
 
 }  // namespace
@@ -161,18 +170,22 @@ at::Tensor CrossEntropy::operator()(const at::Tensor& logits, const at::Tensor& 
 }
 
 double CrossEntropy::count(const at::Tensor& logits, const at::Tensor& target) const {
+  return counted(logits, target).item<double>();
+}
+
+at::Tensor CrossEntropy::counted(const at::Tensor& logits, const at::Tensor& target) const {
   check_output(kCrossEntropy, logits, target);
   if (options_.reduction == Reduction::kSum) {
-    return 1;
+    return number(1);
   }
   if (target.is_floating_point()) {
-    return static_cast<double>(logits.numel()) / static_cast<double>(logits.size(1));
+    return number(static_cast<double>(logits.numel()) / static_cast<double>(logits.size(1)));
   }
-  return count_of(kCrossEntropy,
-                  classes_of(kCrossEntropy, logits, target),
-                  weight_for(kCrossEntropy, options_.weight, logits),
-                  logits.size(1),
-                  options_.ignore_index);
+  return counted_of(kCrossEntropy,
+                    classes_of(kCrossEntropy, logits, target),
+                    weight_for(kCrossEntropy, options_.weight, logits),
+                    logits.size(1),
+                    options_.ignore_index);
 }
 
 NLL::NLL(NllOptions options) : options_(std::move(options)) {
@@ -196,15 +209,19 @@ at::Tensor NLL::operator()(const at::Tensor& log_probabilities, const at::Tensor
 }
 
 double NLL::count(const at::Tensor& log_probabilities, const at::Tensor& target) const {
+  return counted(log_probabilities, target).item<double>();
+}
+
+at::Tensor NLL::counted(const at::Tensor& log_probabilities, const at::Tensor& target) const {
   check_output(kNll, log_probabilities, target);
   if (options_.reduction == Reduction::kSum) {
-    return 1;
+    return number(1);
   }
-  return count_of(kNll,
-                  classes_of(kNll, log_probabilities, target),
-                  weight_for(kNll, options_.weight, log_probabilities),
-                  log_probabilities.size(1),
-                  options_.ignore_index);
+  return counted_of(kNll,
+                    classes_of(kNll, log_probabilities, target),
+                    weight_for(kNll, options_.weight, log_probabilities),
+                    log_probabilities.size(1),
+                    options_.ignore_index);
 }
 
 std::string CrossEntropy::parameters() const {

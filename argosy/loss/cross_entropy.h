@@ -40,9 +40,10 @@ class CrossEntropy final {
 
   [[nodiscard]] at::Tensor operator()(const at::Tensor& logits, const at::Tensor& target) const;
   /// Returns the divisor of the mean, 1 for Reduction::kSum. Over batches and ranks the mean is Σ
-  /// loss·count ÷ Σ count. Blocks until the targets are on the CPU if there are weights or ignored
-  /// targets.
+  /// loss·count ÷ Σ count. Waits for the targets' device.
   [[nodiscard]] double count(const at::Tensor& logits, const at::Tensor& target) const;
+  /// The same as a 0-dim tensor of f64; does not wait.
+  [[nodiscard]] at::Tensor counted(const at::Tensor& logits, const at::Tensor& target) const;
   [[nodiscard]] std::string name() const { return "cross_entropy"; }
   /// Returns the options that are not at their defaults, for records of a run:
   /// "label_smoothing=0.1".
@@ -69,6 +70,8 @@ class NLL final {
   [[nodiscard]] at::Tensor operator()(const at::Tensor& log_probabilities,
                                       const at::Tensor& target) const;
   [[nodiscard]] double count(const at::Tensor& log_probabilities, const at::Tensor& target) const;
+  [[nodiscard]] at::Tensor counted(const at::Tensor& log_probabilities,
+                                   const at::Tensor& target) const;
   [[nodiscard]] std::string name() const { return "nll"; }
   [[nodiscard]] std::string parameters() const;
 

@@ -5,9 +5,11 @@
 #include <vector>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
+#include "argosy/engine/host_fetch.h"
 #include "argosy/parallel/ddp/graph.h"
 #include "argosy/train/model.h"
 
@@ -34,17 +36,26 @@ void BatchPass::run(const Tensors& batch,
   const LossValue loss = phases_.time(PhaseKind::kForward, [&] {
     return training_step_ != nullptr ? users_loss(batch, place) : usual_loss(batch);
   });
+  // Both are on their way while the device computes gradients, so that it need not wait for the
+  // host.
+  engine::HostFetch value({loss.mean, loss.count});
+  engine::HostFetch judged;
+  if (training_step_ == nullptr && !core_.metrics.empty()) {
+    judged = engine::HostFetch({outputs_.front(), labels_.front()});
+  }
   phases_.time(PhaseKind::kBackward, [&] {
     core_.precision.backward(together == 1 ? loss.mean : loss.mean / static_cast<double>(together));
   });
-  if (training_step_ == nullptr) {
-    core_.update_metrics(outputs_, labels_);  // a metric that throws leaves no rank in its backward
-  }
   outputs_.clear();
   labels_.clear();
-  const auto value = loss.mean.item<double>();
-  figures_.loss.update(value, loss.count);
-  agreement_.add_batch(leaf, value, loss.count, samples_in(batch));
+  if (const Tensors& both = judged.get(); !both.empty()) {
+    core_.update_metrics({both[0]},
+                         {both[1]});  // a metric that throws leaves no rank in its backward
+  }
+  const auto mean = value.get()[0].item<double>();
+  const auto count = value.get()[1].item<double>();
+  figures_.loss.update(mean, count);
+  agreement_.add_batch(leaf, mean, count, samples_in(batch));
 }
 
 LossValue BatchPass::usual_loss(const Tensors& batch) {
@@ -74,7 +85,8 @@ LossValue BatchPass::users_loss(const Tensors& batch, const TrainingStep::Place&
                "the loss of training_step does not depend on the network: backward reaches none of "
                "its parameters that are trained. Compute it from what step.forward() returns, "
                "without detach(), NoGradGuard or item()");
-  return {.mean = std::move(loss), .count = static_cast<double>(samples_in(batch))};
+  return {.mean = std::move(loss),
+          .count = at::scalar_tensor(static_cast<double>(samples_in(batch)), at::kDouble)};
 }
 
 Logs BatchPass::figures_now() const {

@@ -12,6 +12,7 @@
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/json.h"
 #include "argosy/engine/device.h"
+#include "argosy/engine/host_fetch.h"
 #include "argosy/fleet/fleet.h"
 
 namespace argosy::train::detail {
@@ -92,23 +93,32 @@ Tensors Core::labels_of(const Tensors& batch, const char* where) const {
   return here({batch.begin() + static_cast<std::ptrdiff_t>(network.inputs), batch.end()});
 }
 
+at::Device Core::device() const {
+  return engine::device_of(*network.module);
+}
+
 Tensors Core::here(Tensors tensors) const {
-  const at::Device device = engine::device_of(*network.module);
+  const at::Device there = device();
   for (at::Tensor& tensor : tensors) {
-    tensor = tensor.defined() ? tensor.to(device) : tensor;
+    tensor = tensor.defined() ? tensor.to(there) : tensor;
   }
   return tensors;
 }
 
 LossValue Core::loss_of(const Tensors& outputs, const Tensors& labels) const {
   return {.mean = (*loss)(outputs.front(), labels.front()),
-          .count = loss->count(outputs.front(), labels.front())};
+          .count = loss->counted(outputs.front(), labels.front())};
 }
 
 void Core::update_metrics(const Tensors& outputs, const Tensors& labels) {
+  if (metrics.empty()) {
+    return;
+  }
   const c10::NoGradGuard no_grad;
+  const at::Tensor output = outputs.front().detach().cpu();
+  const at::Tensor label = labels.front().cpu();
   for (metrics::AnyMetric& metric : metrics) {
-    metric.update(outputs.front().detach(), labels.front());
+    metric.update(output, label);
   }
 }
 
@@ -150,6 +160,11 @@ void LossMean::update(double mean, double count) {
     sum_.add(mean * count);
     count_.add(count);
   }
+}
+
+void LossMean::update(const LossValue& loss) {
+  engine::HostFetch both({loss.mean, loss.count});
+  update(both.get()[0].item<double>(), both.get()[1].item<double>());
 }
 
 double LossMean::compute(const comm::Group& group) const {

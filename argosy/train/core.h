@@ -31,10 +31,10 @@ struct Requests {
   std::string reason{};
 };
 
-/// A mean loss and the number that the mean was divided by.
+/// A mean loss and the number that the mean was divided by: 0-dim, perhaps of a device.
 struct LossValue {
   at::Tensor mean{};
-  double count = 0;
+  at::Tensor count{};
 };
 
 /// The exact mean of a loss over all samples of all ranks (see metrics::ExactSum). Each batch's
@@ -42,6 +42,8 @@ struct LossValue {
 class LossMean final {
  public:
   void update(double mean, double count);
+  /// Waits for the loss's device.
+  void update(const LossValue& loss);
   /// Returns NaN if nothing was counted. Collective.
   [[nodiscard]] double compute(const comm::Group& group) const;
 
@@ -80,6 +82,8 @@ class Core final {
   [[nodiscard]] Tensors forward(const Tensors& inputs) const;
   [[nodiscard]] Tensors forward_alone(const Tensors& inputs) const;
 
+  /// Returns the network's device.
+  [[nodiscard]] at::Device device() const;
   /// Returns the tensors of the batch that forward takes, on the network's device. Errors:
   /// UsageError naming both numbers if the batch has too few.
   [[nodiscard]] Tensors inputs_of(const Tensors& batch, const char* where) const;

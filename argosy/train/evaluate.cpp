@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include <ATen/Functions.h>
@@ -9,6 +10,7 @@
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/json.h"
+#include "argosy/engine/host_fetch.h"
 #include "argosy/metrics/each_once.h"
 #include "argosy/train/callbacks/prog_bar_logger.h"
 #include "argosy/train/leaving.h"
@@ -93,6 +95,42 @@ at::Tensor gather_rows(const at::Tensor& own, const comm::Group& group) {
   return at::cat(parts);
 }
 
+/// Sums up loss and metrics. Where batches are judged on a device, one batch later: then the host
+/// has what the device says of it without a wait.
+class FiguresOfBatches final {
+ public:
+  explicit FiguresOfBatches(Core& core) : core_(core) {}
+
+  void add(const LossValue& loss, const Tensors& outputs, const Tensors& labels) {
+    Tensors tensors{loss.mean, loss.count};
+    if (!core_.metrics.empty()) {
+      tensors.insert(tensors.end(), {outputs.front(), labels.front()});
+    }
+    settle();
+    waiting_ = engine::HostFetch(std::move(tensors));
+    if (loss.mean.is_cpu()) {
+      settle();
+    }
+  }
+  void settle() {
+    if (!waiting_.has_value()) {
+      return;
+    }
+    engine::HostFetch batch = *std::exchange(waiting_, std::nullopt);
+    const Tensors& here = batch.get();
+    loss_.update(here[0].item<double>(), here[1].item<double>());
+    if (here.size() > 2) {
+      core_.update_metrics({here[2]}, {here[3]});
+    }
+  }
+  [[nodiscard]] const LossMean& loss() const { return loss_; }
+
+ private:
+  Core& core_;
+  LossMean loss_;
+  std::optional<engine::HostFetch> waiting_;
+};
+
 /// A loader has its own options.
 void check_loader(const Feed& feed, const auto& options, const char* where) {
   ARGOSY_CHECK(feed.dealing().has_value() || (options.batch_size == 1 && options.num_workers == 0),
@@ -125,11 +163,12 @@ std::optional<Logs> evaluate_unless(Core& core,
   }
   core.network.sync_buffers();
   core.reset_metrics();
-  LossMean mean_loss;
+  FiguresOfBatches figures(core);
   bool complete = false;
   int64_t seen = 0;
   {
     const Judged judged(core);
+    feed.set_device(core.device());
     Leaving leaving(asked_to_leave, feed.batches(), core.group);
     const auto each = [&](int64_t number, const Tensors& batch) {
       const Tensors inputs = core.inputs_of(batch, "train.evaluate");
@@ -141,8 +180,7 @@ std::optional<Logs> evaluate_unless(Core& core,
       const Tensors labels = core.labels_of(batch, "train.evaluate");
       const LossValue loss = core.loss_of(outputs, labels);
       seen += samples_in(inputs);
-      mean_loss.update(loss.mean.item<double>(), loss.count);
-      core.update_metrics(outputs, labels);
+      figures.add(loss, outputs, labels);
       step.outputs = outputs;
       step.labels = labels;
       for (const AnyCallback& callback : callbacks) {
@@ -150,6 +188,7 @@ std::optional<Logs> evaluate_unless(Core& core,
       }
     };
     complete = for_each_batch(feed, options.num_iters, std::move(leaving), each);
+    figures.settle();
   }
   if (!complete) {
     return std::nullopt;
@@ -158,7 +197,7 @@ std::optional<Logs> evaluate_unless(Core& core,
   if (!options.num_iters.has_value()) {
     metrics::check_each_once("train.evaluate", seen, feed.samples(), core.group);
   }
-  logs.set("loss", mean_loss.compute(core.group));
+  logs.set("loss", figures.loss().compute(core.group));
   logs.add(core.metric_values());
   Evaluation end = about();
   end.metrics = &core.metrics;
@@ -194,6 +233,7 @@ std::vector<at::Tensor> predict(Core& core,
   std::vector<Tensors> outputs;  // of each output, the batches
   {
     const Judged judged(core);
+    feed.set_device(core.device());
     for_each_batch(feed, std::nullopt, {}, [&](int64_t number, const Tensors& batch) {
       const Tensors inputs = core.inputs_of(batch, "train.predict");
       EvalStep step = eval_step(model, feed, number, inputs);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include "argosy/data/data_loader.h"
 #include "argosy/data/dataset.h"
@@ -35,6 +36,9 @@ class Feed {
   virtual bool next(Tensors& batch) = 0;
   /// Leaves the epoch at this place, which state() then returns.
   virtual void leave() = 0;
+  /// Chooses where the batches of the next epoch are. Those of a type whose tensors a loader cannot
+  /// find stay on the CPU.
+  virtual void set_device(at::Device device) = 0;
 
   /// Returns the batches per epoch, or nullopt for a stream of unknown length.
   [[nodiscard]] virtual std::optional<int64_t> batches() const = 0;
@@ -104,10 +108,11 @@ class LoaderFeed : public Feed {
       : own_(std::make_unique<Loader>(std::move(loader))), loader_(own_.get()) {}
 
   bool next(Tensors& batch) override {
+    batch.clear();  // first, so that its memory can serve the next one
     if (at_.has_value()) {
       ++*at_;
     } else {
-      at_.emplace(loader_->begin());
+      at_.emplace(begin());
     }
     if (*at_ == loader_->end()) {
       at_.reset();
@@ -117,6 +122,7 @@ class LoaderFeed : public Feed {
     return true;
   }
   void leave() override { at_.reset(); }
+  void set_device(at::Device device) override { device_ = device; }
 
   [[nodiscard]] std::optional<int64_t> batches() const override {
     const int64_t known = loader_->state().batches;
@@ -144,8 +150,17 @@ class LoaderFeed : public Feed {
   [[nodiscard]] const Loader& loader() const { return *loader_; }
 
  private:
+  typename Loader::Iterator begin() {
+    if constexpr (requires { loader_->begin(device_); }) {
+      return loader_->begin(device_);
+    } else {
+      return loader_->begin();
+    }
+  }
+
   std::unique_ptr<Loader> own_;
   Loader* loader_;
+  at::Device device_ = at::kCPU;
   std::optional<typename Loader::Iterator> at_;
 };
 

@@ -172,6 +172,7 @@ void FitLoop::run_epoch() {
 
 void FitLoop::run_batches() {
   Tensors batch;
+  feed_.now().set_device(core_.device());
   const auto next = [&] { return feed_.now().next(batch); };
   turns_.emplace(feed_.turns(), place_.epoch(), data::mix(seed_, feed_.earlier_legs()));
   while (!agreement_.ended() && announcer_.phases().time(PhaseKind::kDataWait, next)) {

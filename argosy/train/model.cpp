@@ -179,7 +179,7 @@ Logs Model::train_batch(const Tensors& inputs,
     const Tensors targets = core_->here(labels);
     const detail::LossValue loss = core_->loss_of(outputs, targets);
     core_->precision.backward(loss.mean);
-    mean.update(loss.mean.item<double>(), loss.count);
+    mean.update(loss);
     core_->update_metrics(outputs, targets);
   };
   if (options.update) {
@@ -205,7 +205,7 @@ Logs Model::eval_batch(const Tensors& inputs, const Tensors& labels) {
     const Tensors outputs = core_->forward_alone(core_->here(inputs));
     const Tensors targets = core_->here(labels);
     const detail::LossValue loss = core_->loss_of(outputs, targets);
-    mean.update(loss.mean.item<double>(), loss.count);
+    mean.update(loss);
     core_->update_metrics(outputs, targets);
   }
   Logs logs{{"loss", mean.compute(core_->group)}};

@@ -86,9 +86,10 @@ void Board<Writer>::on_before_update(const Step& step) {
       step.step % options_.histogram_freq != 0) {
     return;
   }
+  const bool whole = step.model.optimizer().impl()->sharded() == nullptr;
   for (const auto& [name, parameter] : step.model.parameters()) {
     add_histogram(*writer_, "weights/" + name, parameter, step.step);
-    if (parameter.grad().defined()) {
+    if (whole && parameter.grad().defined()) {
       add_histogram(*writer_, "gradients/" + name, parameter.grad(), step.step);
     }
   }

@@ -10,6 +10,7 @@
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
 
+#include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/train/model.h"
@@ -30,6 +31,10 @@ GradientMonitor::GradientMonitor(const GradientMonitorOptions& options)
 
 void GradientMonitor::on_before_update(const Step& step) {
   const c10::NoGradGuard no_grad;
+  ARGOSY_CHECK(step.model.optimizer().impl()->sharded() == nullptr,
+               "train.GradientMonitor",
+               "with scatter_gradients a rank has the averages of a part of the gradients only. "
+               "Leave out one of the two.");
   double squares = 0;
   std::vector<std::pair<std::string, double>> norms;
   for (const auto& [name, parameter] : step.model.parameters()) {

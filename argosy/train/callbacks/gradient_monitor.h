@@ -24,6 +24,7 @@ struct GradientMonitorOptions {
 /// with the strategy's overlap_update, which updates in backward). If the scaler of mixed precision
 /// skips the update for such a gradient, only the norm shows it. All ranks see the same averages
 /// and decide alike.
+/// Errors: UsageError with the strategy's scatter_gradients, where nobody has all averages.
 /// Cost: one pass over the gradients.
 class GradientMonitor final : public Callback {
  public:
