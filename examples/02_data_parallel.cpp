@@ -1,14 +1,18 @@
 // The loop of 01_single on several processes, by hand: every group is explicit, nothing is global.
 //
-//     argosy launch --nproc_per_node 2 ./02_data_parallel [folder of Fashion-MNIST]
+//     argosy launch --nproc_per_node 2 ./02_data_parallel [folder of Fashion-MNIST] [--device WORD]
 #include <argosy/argosy.h>
+#include <argosy/base/env.h>
 
 #include <torch/torch.h>
 
 using namespace argosy;
 
 int main(int argc, char** argv) {
+  const std::string word = program::take_option(argc, argv, "--device");
   const std::string folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
+  const at::Device device =
+      engine::set_device(word, env::get_int("LOCAL_RANK", 0, 1 << 20).value_or(0));
   comm::Group world = comm::init();
   torch::manual_seed(1);
   vision::FashionMnist train(folder, vision::Split::kTrain), test(folder, vision::Split::kTest);
@@ -17,8 +21,10 @@ int main(int argc, char** argv) {
       data::DistributedBatchSampler(
           train.size(),
           {.batch_size = 64, .num_replicas = world.size(), .rank = world.rank(), .shuffle = true}),
-      {.num_workers = 1});
-  parallel::DistributedDataParallel model(vision::MnistCnn(), world);
+      {.num_workers = 1, .device = device});
+  vision::MnistCnn net;
+  net->to(device);
+  parallel::DistributedDataParallel model(net, world);
   optim::Adam optimizer(model, {.lr = 1e-3});
   for (int epoch = 0; epoch < 2; ++epoch) {
     metrics::MeanLoss mean_loss;
@@ -35,7 +41,8 @@ int main(int argc, char** argv) {
             test,
             data::EvaluationSampler(
                 test.size(),
-                {.batch_size = 500, .num_replicas = world.size(), .rank = world.rank()})),
+                {.batch_size = 500, .num_replicas = world.size(), .rank = world.rank()}),
+            {.device = device}),
         metrics::Accuracy());
     auto loss = mean_loss.compute(world);
     if (world.rank() == 0) {

@@ -1,6 +1,6 @@
 // The five steps: fleet keeps the group, fills in rank and size, prints once.
 //
-//     argosy launch --nproc_per_node 2 ./03_fleet [folder of Fashion-MNIST]
+//     argosy launch --nproc_per_node 2 ./03_fleet [folder of Fashion-MNIST] [--device auto|cpu|cuda:1]
 #include <argosy/argosy.h>
 
 #include <torch/torch.h>
@@ -8,16 +8,19 @@
 using namespace argosy;
 
 int main(int argc, char** argv) {
+  const std::string device = program::take_option(argc, argv, "--device");
   const std::string folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
-  fleet::init();  // 1: meet the others
+  fleet::init({}, {}, device);  // 1: meet the others
   torch::manual_seed(1);
   vision::FashionMnist train(folder, vision::Split::kTrain), test(folder, vision::Split::kTest);
   data::DataLoader loader(
       train,
       fleet::distributed_batch_sampler(train.size(),
                                        {.batch_size = 64, .shuffle = true}),  // 2: split the data
-      {.num_workers = 1});
-  auto model = fleet::distributed_model(vision::MnistCnn());  // 3: wrap the model
+      {.num_workers = 1, .device = fleet::device()});
+  vision::MnistCnn net;
+  net->to(fleet::device());
+  auto model = fleet::distributed_model(net);  // 3: wrap the model
   auto optimizer =
       fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3}));  // 4: wrap the optimizer
   for (int epoch = 0; epoch < 2; ++epoch) {
@@ -31,7 +34,9 @@ int main(int argc, char** argv) {
     }
     auto accuracy = metrics::evaluate(
         model,
-        data::DataLoader(test, fleet::evaluation_sampler(test.size(), {.batch_size = 500})),
+        data::DataLoader(test,
+                         fleet::evaluation_sampler(test.size(), {.batch_size = 500}),
+                         {.device = fleet::device()}),
         metrics::Accuracy());
     fleet::print("epoch {}: loss {:.4f}, accuracy {:.2f} %\n",
                  epoch + 1,

@@ -2,7 +2,7 @@
 // so are progress, the run's page and checkpoints. The same command again goes on where it was
 // stopped.
 //
-//     argosy launch --nproc_per_node 2 ./04_trainer [folder of Fashion-MNIST]
+//     argosy launch --nproc_per_node 2 ./04_trainer [folder of Fashion-MNIST] [--device WORD]
 #include <argosy/argosy.h>
 
 #include <torch/torch.h>
@@ -10,11 +10,13 @@
 using namespace argosy;
 
 int main(int argc, char** argv) {
+  const std::string device = program::take_option(argc, argv, "--device");
   const std::string folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
-  fleet::init();
+  fleet::init({}, {}, device);
   torch::manual_seed(1);
   vision::FashionMnist train(folder, vision::Split::kTrain), test(folder, vision::Split::kTest);
   vision::MnistCnn net;
+  net->to(fleet::device());
   train::Model model(net);
   model.prepare(optim::Adam(net, {.lr = 1e-3}), loss::CrossEntropy(), {metrics::Accuracy()});
   model.fit(train,

@@ -1,7 +1,7 @@
 // The loop of 03_fleet, which can be stopped at any moment: one object saves all that it consists
 // of and resumes it to the same bits. Kill it and start it again.
 //
-//     argosy launch --nproc_per_node 2 ./05_resume [DATA [CHECKPOINTS]]
+//     argosy launch --nproc_per_node 2 ./05_resume [DATA [CHECKPOINTS]] [--device auto|cpu|cuda:1]
 //
 // DATA is a folder of Fashion-MNIST, CHECKPOINTS the folder to save to and to resume from.
 #include <argosy/argosy.h>
@@ -11,15 +11,18 @@
 using namespace argosy;
 
 int main(int argc, char** argv) {
+  const std::string device = program::take_option(argc, argv, "--device");
   const std::string folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
-  fleet::init();
+  fleet::init({}, {}, device);
   torch::manual_seed(1);
   vision::FashionMnist train(folder, vision::Split::kTrain), test(folder, vision::Split::kTest);
   data::DataLoader loader(
       train,
       fleet::distributed_batch_sampler(train.size(), {.batch_size = 64, .shuffle = true}),
-      {.num_workers = 1});
-  auto model = fleet::distributed_model(vision::MnistCnn());
+      {.num_workers = 1, .device = fleet::device()});
+  vision::MnistCnn net;
+  net->to(fleet::device());
+  auto model = fleet::distributed_model(net);
   auto optimizer = fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3}));
   optim::CosineAnnealingLR schedule(optimizer, {.t_max = 2 * loader.size()});
 
@@ -41,7 +44,9 @@ int main(int argc, char** argv) {
     }
     auto accuracy = metrics::evaluate(
         model,
-        data::DataLoader(test, fleet::evaluation_sampler(test.size(), {.batch_size = 500})),
+        data::DataLoader(test,
+                         fleet::evaluation_sampler(test.size(), {.batch_size = 500}),
+                         {.device = fleet::device()}),
         metrics::Accuracy());
     fleet::print("epoch {}: accuracy {:.2f} %\n", at.epoch + 1, 100 * accuracy);
   }

@@ -1,7 +1,7 @@
 // Two models in one program: a GAN on the pictures of Fashion-MNIST. Each model has a wrapper and
 // an optimizer of its own; the discriminator is frozen while the generator learns from it.
 //
-//     argosy launch --nproc_per_node 2 ./06_gan [folder of Fashion-MNIST]
+//     argosy launch --nproc_per_node 2 ./06_gan [folder of Fashion-MNIST] [--device auto|cpu|cuda:1]
 #include <argosy/argosy.h>
 
 #include <torch/torch.h>
@@ -9,7 +9,7 @@
 using namespace argosy;
 namespace F = torch::nn::functional;
 
-torch::nn::Sequential layers(const std::vector<int64_t>& widths) {
+torch::nn::Sequential layers(const std::vector<int64_t>& widths, at::Device device) {
   torch::nn::Sequential all;
   for (size_t i = 0; i + 1 < widths.size(); ++i) {
     if (i > 0) {
@@ -17,6 +17,7 @@ torch::nn::Sequential layers(const std::vector<int64_t>& widths) {
     }
     all->push_back(torch::nn::Linear(widths[i], widths[i + 1]));
   }
+  all->to(device);
   return all;
 }
 
@@ -30,16 +31,18 @@ void freeze(const torch::nn::Sequential& module, bool frozen) {
 int main(int argc, char** argv) {
   constexpr int64_t kNoise = 32;
   constexpr int64_t kPixels = 28 * 28;
+  const std::string word = program::take_option(argc, argv, "--device");
   const std::string folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
-  fleet::init();
+  fleet::init({}, {}, word);
+  const at::Device device = fleet::device();
   vision::FashionMnist train(folder, vision::Split::kTrain);
   data::DataLoader loader(
       train,
       fleet::distributed_batch_sampler(train.size(), {.batch_size = 64, .shuffle = true}),
-      {.num_workers = 1});
+      {.num_workers = 1, .device = device});
   torch::manual_seed(1);
-  auto generator = fleet::distributed_model(layers({kNoise, 128, 256, kPixels}));
-  auto discriminator = fleet::distributed_model(layers({kPixels, 256, 128, 1}));
+  auto generator = fleet::distributed_model(layers({kNoise, 128, 256, kPixels}, device));
+  auto discriminator = fleet::distributed_model(layers({kPixels, 256, 128, 1}, device));
   const optim::AdamOptions rates{.lr = 2e-4, .betas = {0.5, 0.999}};
   auto generator_optimizer = fleet::distributed_optimizer(optim::Adam(generator, rates));
   auto discriminator_optimizer = fleet::distributed_optimizer(optim::Adam(discriminator, rates));
@@ -50,10 +53,11 @@ int main(int argc, char** argv) {
     for (auto& [images, labels] : loader) {
       const int64_t n = images.size(0);
       auto real = images.flatten(1);
-      auto drawn = torch::sigmoid(generator.forward<at::Tensor>(torch::randn({n, kNoise})));
+      auto noise = torch::randn({n, kNoise}, device);
+      auto drawn = torch::sigmoid(generator.forward<at::Tensor>(noise));
 
       auto judged = discriminator.forward<at::Tensor>(torch::cat({real, drawn.detach()}));
-      auto truth = torch::cat({torch::ones({n, 1}), torch::zeros({n, 1})});
+      auto truth = torch::cat({torch::ones({n, 1}, device), torch::zeros({n, 1}, device)});
       auto discriminator_loss = F::binary_cross_entropy_with_logits(judged, truth);
       discriminator_loss.backward();
       discriminator_optimizer.step();
@@ -61,7 +65,7 @@ int main(int argc, char** argv) {
 
       freeze(discriminator.module(), true);
       auto generator_loss = F::binary_cross_entropy_with_logits(
-          discriminator.forward<at::Tensor>(drawn), torch::ones({n, 1}));
+          discriminator.forward<at::Tensor>(drawn), torch::ones({n, 1}, device));
       generator_loss.backward();
       generator_optimizer.step();
       generator_optimizer.zero_grad();

@@ -1,7 +1,7 @@
 // A model with a hidden state: an LSTM that reads a text letter by letter. The state goes from
 // batch to batch, each rank has that of its own passages, and the wrapper sees only the weights.
 //
-//     argosy launch --nproc_per_node 2 ./07_language_model [text file]
+//     argosy launch --nproc_per_node 2 ./07_language_model [text file] [--device auto|cpu|cuda:1]
 #include <argosy/argosy.h>
 
 #include <cmath>
@@ -45,17 +45,22 @@ at::Tensor own_passages(const std::string& path, int64_t passages) {
 int main(int argc, char** argv) {
   constexpr int64_t kPassages = 16;
   constexpr int64_t kLetters = 32;  // that the gradient goes back
-  fleet::init();
+  const std::string word = program::take_option(argc, argv, "--device");
+  fleet::init({}, {}, word);
+  const at::Device device = fleet::device();
   torch::manual_seed(1);
-  const at::Tensor text =
-      own_passages(argc > 1 ? argv[1] : "/usr/share/common-licenses/GPL-3", kPassages);
-  auto model = fleet::distributed_model(Reader());
+  const char* const path = argc > 1 ? argv[1] : "/usr/share/common-licenses/GPL-3";
+  const at::Tensor text = own_passages(path, kPassages).to(device);
+  Reader reader;
+  reader->to(device);
+  auto model = fleet::distributed_model(reader);
   auto optimizer = fleet::distributed_optimizer(
       optim::Adam(model, {.lr = 3e-3, .grad_clip = optim::ClipGradByGlobalNorm(1.0)}));
 
   for (int epoch = 0; epoch < 8; ++epoch) {
     metrics::MeanLoss mean_loss;
-    State state{torch::zeros({1, text.size(1), 128}), torch::zeros({1, text.size(1), 128})};
+    const at::Tensor nothing = torch::zeros({1, text.size(1), 128}, device);
+    State state{nothing, nothing};
     for (int64_t at = 0; at + kLetters < text.size(0); at += kLetters) {
       auto [logits, after] = model(text.slice(0, at, at + kLetters), state);
       auto expected = text.slice(0, at + 1, at + kLetters + 1);

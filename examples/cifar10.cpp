@@ -29,7 +29,7 @@ using namespace argosy;
 namespace {
 
 void run(const lesson::Options& options) {
-  fleet::init();
+  fleet::init({}, {}, options.device);
   torch::manual_seed(1);
   const auto part = [&](vision::Split split) {
     return lesson::first(vision::Cifar10(options.data, split), options.samples);
@@ -42,6 +42,7 @@ void run(const lesson::Options& options) {
                test.size());
 
   vision::CifarNet net(10);
+  net->to(fleet::device());
   train::Model model(net);
   model.prepare(optim::Adam(net, {.lr = 1e-3}), loss::CrossEntropy(), {metrics::Accuracy()});
   model.fit(train,

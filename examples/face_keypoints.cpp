@@ -101,7 +101,7 @@ runs::PicturePage sheet_of(train::Model& model, const Part& part) {
 }
 
 void run(const Options& options) {
-  fleet::init({.sync_batch_norm = options.sync_batch_norm});
+  fleet::init({.sync_batch_norm = options.sync_batch_norm}, {}, options.device);
   torch::manual_seed(options.seed);
   const vision::FacialKeypoints faces(
       options.data,
@@ -118,6 +118,7 @@ void run(const Options& options) {
                options.recipe);
 
   vision::FaceNet net(std::ssize(faces.names()));
+  net->to(fleet::device());
   train::Model model(net);
   model.prepare(optimizer_of(net, options), loss::MSE());
   const train::History history = model.fit(

@@ -23,6 +23,7 @@ struct Options {
   double lr = 1e-3;
   uint64_t seed = 1;
   int num_workers = 1;
+  std::string device = "auto";
 };
 
 struct EpochResult {
@@ -63,16 +64,20 @@ std::string table(const std::vector<EpochResult>& results) {
 }
 
 void run(const Options& options) {
-  fleet::init();
+  fleet::init({}, {}, options.device);
   torch::manual_seed(options.seed);
   vision::FashionMnist train(options.data, vision::Split::kTrain);
   vision::FashionMnist test(options.data, vision::Split::kTest);
   data::DataLoader loader(train,
                           fleet::distributed_batch_sampler(
                               train.size(), {.batch_size = options.batch_size, .shuffle = true}),
-                          {.num_workers = options.num_workers});
-  data::DataLoader test_loader(test, fleet::evaluation_sampler(test.size(), {.batch_size = 500}));
-  auto model = fleet::distributed_model(vision::MnistCnn());
+                          {.num_workers = options.num_workers, .device = fleet::device()});
+  data::DataLoader test_loader(test,
+                               fleet::evaluation_sampler(test.size(), {.batch_size = 500}),
+                               {.device = fleet::device()});
+  vision::MnistCnn net;
+  net->to(fleet::device());
+  auto model = fleet::distributed_model(net);
   auto optimizer = fleet::distributed_optimizer(optim::Adam(model, {.lr = options.lr}));
 
   fleet::print("{} on {} process{}: {} training and {} test images, batch {} per process\n",
@@ -135,7 +140,8 @@ int main(int argc, char** argv) {
         {.least = 1, .most = 60000}},
        {"--lr", "X", "Adam's learning rate", &options.lr},
        {"--seed", "N", "Seed of the weights", &options.seed},
-       {"--num_workers", "N", "Loader threads", &options.num_workers}},
+       {"--num_workers", "N", "Loader threads", &options.num_workers},
+       {"--device", "WORD", "auto (a GPU where there is one), cpu, cuda:1", &options.device}},
       argc,
       argv,
       [&] { run(options); });

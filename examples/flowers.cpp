@@ -99,9 +99,10 @@ vision::Flowers102 flowers(const Options& options,
 }
 
 void run(const Options& options) {
-  fleet::init({.sync_batch_norm = options.sync_batch_norm});
+  fleet::init({.sync_batch_norm = options.sync_batch_norm}, {}, options.device);
   torch::manual_seed(options.seed);
   vision::ResNet net({.depth = options.depth, .num_classes = 102});
+  net->to(fleet::device());
   train::Model model(net);
   Recipe recipe = options.recipe == "torch" ? torch_recipe(net, options.image_size)
                                             : paddle_recipe(net, options.image_size);

@@ -22,6 +22,7 @@ struct Options {
   int64_t batch_size = 32;  // per process
   int64_t samples = 0;      // of each data set; 0: all
   int num_workers = 1;
+  std::string device = "auto";
 };
 
 /// What every lesson can be told, and `more`. `data`: what its first argument is; `things`: what it
@@ -38,7 +39,8 @@ inline program::Options with_options_of(Options& options,
        &options.epochs,
        {.least = 1, .most = 10000}},
       {"--batch_size", "N", things, &options.batch_size, {.least = 1, .most = 60000}},
-      {"--num_workers", "N", "Loader threads", &options.num_workers, {.least = 0, .most = 256}}};
+      {"--num_workers", "N", "Loader threads", &options.num_workers, {.least = 0, .most = 256}},
+      {"--device", "WORD", "auto (a GPU where there is one), cpu, cuda, cuda:1", &options.device}};
   rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }

@@ -60,7 +60,7 @@ data::Subset<vision::Mnist> digits(const Options& options, vision::Split split) 
 }
 
 void run(const Options& options) {
-  fleet::init({.sync_batch_norm = options.sync_batch_norm});
+  fleet::init({.sync_batch_norm = options.sync_batch_norm}, {}, options.device);
   torch::manual_seed(1);
   const auto train = digits(options, vision::Split::kTrain);
   const auto test = digits(options, vision::Split::kTest);
@@ -74,6 +74,7 @@ void run(const Options& options) {
   if (options.double_precision) {
     net->to(torch::kDouble);
   }
+  net->to(fleet::device());
   train::Model model(net);
   const double lr = options.lr * (options.scale_lr ? fleet::worker_num() : 1);
   model.prepare(

@@ -53,7 +53,7 @@ std::string mean_and_std(const torch::Tensor& values) {
 /// A row for each layer: what it holds, what it makes of these images, and how the loss pulls at
 /// its weights.
 void inspect(vision::DigitNet& net, const data::Subset<vision::MnistJson>& digits) {
-  data::DataLoader loader(digits, {.batch_size = 100});
+  data::DataLoader loader(digits, {.batch_size = 100, .device = fleet::device()});
   const auto [images, labels] = *loader.begin();
   const auto loss = torch::nn::functional::cross_entropy(net(images), labels);
   const auto parameters = net->named_parameters();
@@ -79,7 +79,7 @@ void inspect(vision::DigitNet& net, const data::Subset<vision::MnistJson>& digit
 }
 
 void run(const Options& options) {
-  fleet::init();
+  fleet::init({}, {}, options.device);
   torch::manual_seed(1);
   const auto part = [&](vision::Split split) {
     return lesson::first(vision::MnistJson(options.data, split), options.samples);
@@ -94,6 +94,7 @@ void run(const Options& options) {
                test.size());
 
   vision::DigitNet net(10);
+  net->to(fleet::device());
   train::Model model(net);
   model.prepare(optim::Adam(net, {.lr = 1e-3, .weight_decay = optim::L2Decay(1e-5)}),
                 loss::CrossEntropy(),

@@ -34,7 +34,8 @@ _argosy() {
       train--data | evaluate--data | predict--data) words=($(_argosy_names "$argosy" data)) ;;
       train--list) words=(models data optimizers schedules augment all) ;;
       train--resume) words=(never auto must) ;;
-      train--amp | evaluate--amp | predict--amp) words=(off bfloat16) ;;
+      train--amp | evaluate--amp | predict--amp) words=(off bfloat16 float16) ;;
+      train--device | evaluate--device | predict--device) words=(auto cpu cuda gpu) ;;
       train--memory_format) words=(auto as_is contiguous channels_last) ;;
       evaluate--split | predict--split) words=(train valid test) ;;
       *) [[ $word == -* ]] && words=($(_argosy_options "$argosy" "$command")) ;;

@@ -11,13 +11,16 @@
 
 #include "argosy/base/error.h"
 #include "argosy/os/addresses.h"
+#include "argosy/os/gpus.h"
 #include "argosy/program/command_line.h"
 #include "argosy/rendezvous/join.h"
 #include "argosy/rendezvous/store_server.h"
 
+#include "apps/doctor/devices.h"
 #include "apps/doctor/finding.h"
 #include "apps/doctor/host.h"
 #include "apps/doctor/network.h"
+#include "apps/doctor/nics.h"
 #include "apps/doctor/nodes.h"
 #include "apps/doctor/pairs.h"
 #include "apps/doctor/training.h"
@@ -38,13 +41,19 @@ int report(const std::vector<Finding>& findings, bool json) {
   return all_well(findings) ? 0 : 1;
 }
 
-/// What needs no other node and no network.
-std::vector<Finding> of_this_machine() {
+/// What needs no other node and no network. `address` is the one that other nodes reach, if known.
+std::vector<Finding> of_this_machine(const SeenGpus& seen, const std::string& address = {}) {
   std::vector<Finding> findings{{.subject = "argosy", .text = ARGOSY_VERSION}};
   findings.push_back(
       {.subject = "libraries",
        .text = fmt::format("{}, built with GCC {}", rendezvous::library_versions(), __VERSION__)});
   std::ranges::move(host_findings(), std::back_inserter(findings));
+  findings.push_back(gpus_finding(seen));
+  // A rank sees its own GPU, and what is proposed is for all.
+  const std::vector<os::Gpu>& gpus = address.empty() ? seen.gpus.visible : seen.gpus.all;
+  if (!gpus.empty()) {
+    findings.push_back(nics_finding("", gpus, interface_between_hosts(address)));
+  }
   return findings;
 }
 
@@ -61,13 +70,15 @@ int visit_nodes(bool json) {
   const std::string address =
       store.empty() ? "127.0.0.1" : os::source_address(store).or_throw<Error>("doctor.nodes");
   const Deadline deadline = Deadline::after(2min);
-  std::vector<Finding> findings = compare_nodes(exchange(*joined.store,
-                                                         {.rank = joined.rank,
-                                                          .host = os::host_name(),
-                                                          .node = joined.environment.node_rank,
-                                                          .findings = of_this_machine()},
-                                                         joined.world_size,
-                                                         deadline));
+  const NodeFindings own{.rank = joined.rank,
+                         .host = os::host_name(),
+                         .node = joined.environment.node_rank,
+                         .findings = of_this_machine(look_at(os::find_gpus()), address)};
+  std::vector<Finding> findings =
+      compare_nodes(exchange(*joined.store, own, joined.world_size, deadline));
+  std::ranges::copy_if(own.findings, std::back_inserter(findings), [](const Finding& one) {
+    return one.subject == kNics;  // what it proposes is for all nodes
+  });
   findings.push_back(
       judge_calls(call_all(*joined.store, joined.rank, joined.world_size, address, deadline)));
   const int code = joined.rank == 0 ? report(findings, json) : (all_well(findings) ? 0 : 1);
@@ -80,11 +91,13 @@ int visit_nodes(bool json) {
 int run(const std::vector<std::string>& args) {
   bool json = false;
   bool nodes = false;
+  bool no_devices = false;
   bool no_training = false;
   if (program::parse_or_help(
-          {.what = "Check what works on this machine: system, limits, network, training.",
+          {.what = "Check what works on this machine: system, limits, network, GPUs, training.",
            .name = "argosy doctor"},
           {program::json_option(&json),
+           {"--no_devices", "", "Leave out computing and copying on each GPU", &no_devices},
            {"--no_training", "", "Leave out the test training of two processes", &no_training},
            {"--nodes",
             "",
@@ -97,13 +110,20 @@ int run(const std::vector<std::string>& args) {
   if (nodes) {
     return visit_nodes(json);
   }
+  const SeenGpus seen = look_at(os::find_gpus());
+  no_devices = no_devices || seen.gpus.visible.empty();
   if (::isatty(STDERR_FILENO) != 0) {
     fmt::print(stderr,
-               "[doctor] looking at this machine{}\n",
+               "[doctor] looking at this machine{}{}\n",
+               no_devices ? "" : ", then each GPU computes for some seconds",
                no_training ? "" : ", then two processes train for some seconds");
   }
-  std::vector<Finding> findings = of_this_machine();
+  std::vector<Finding> findings = of_this_machine(seen);
   std::ranges::move(network_findings(), std::back_inserter(findings));
+  if (!no_devices) {
+    const auto engine = std::filesystem::path(own_path()).parent_path() / "argosy-torch";
+    std::ranges::move(device_findings(seen, engine), std::back_inserter(findings));
+  }
   if (!no_training) {
     findings.push_back(training_finding(own_path()));
   }

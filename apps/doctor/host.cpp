@@ -11,11 +11,9 @@
 #include <filesystem>
 #include <string_view>
 
-#include "argosy/base/catalogue.h"
 #include "argosy/base/env.h"
 #include "argosy/base/strings.h"
 #include "argosy/base/text.h"
-#include "argosy/launch/node.h"
 #include "argosy/os/cpu.h"
 #include "argosy/os/fd.h"
 #include "argosy/os/memory.h"
@@ -64,15 +62,6 @@ Finding cores() {
                               cpu.physical_cores,
                               all,
                               cpu.avx512 ? ", AVX-512" : "")};
-}
-
-Finding gpus() {
-  const int count = launch::this_node().gpus;
-  return {.subject = "GPUs",
-          .text = count == 0 ? "none visible"
-                             : fmt::format("{} visible; never tried on one yet, see {}",
-                                           count,
-                                           docs_page("docs/design/devices.md"))};
 }
 
 Finding memory() {
@@ -235,7 +224,6 @@ std::optional<int64_t> cgroup_memory_limit(const std::string& membership,
 std::vector<Finding> host_findings() {
   return {system(),
           cores(),
-          gpus(),
           memory(),
           open_files(),
           processes(),

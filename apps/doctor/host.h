@@ -9,8 +9,7 @@
 
 namespace argosy::doctor {
 
-/// Checks system, cores, memory, limits, shared memory, temporary files, supervision, clock and
-/// GPUs.
+/// Checks system, cores, memory, limits, shared memory, temporary files, supervision and clock.
 [[nodiscard]] std::vector<Finding> host_findings();
 
 /// Returns the bytes of a line like "MemAvailable:   123 kB" in the text of /proc/meminfo. nullopt:

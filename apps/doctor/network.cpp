@@ -114,10 +114,8 @@ Finding ports() {
 Finding backends() {
   return {.subject = "backends",
           .text =
-              "shared memory (shm) inside a host, Gloo over TCP between hosts; a GPU's tensors go "
-              "through "
-              "the host's memory. NCCL is not used yet; Python programs "
-              "under argosy launch bring their own"};
+              "shared memory (shm) inside a host, Gloo over TCP between hosts; for GPUs NCCL "
+              "or RCCL where all ranks have it, else through the host's memory"};
 }
 
 Finding store() {

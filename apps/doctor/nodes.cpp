@@ -9,6 +9,7 @@
 
 #include "argosy/base/error.h"
 
+#include "apps/doctor/nics.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy::doctor {
@@ -19,7 +20,7 @@ using Verdict = Finding::Verdict;
 /// Subjects whose texts are the same on nodes that are alike; memory and the like vary by the
 /// minute.
 constexpr auto kAlike = std::to_array<std::string_view>(
-    {"argosy", "libraries", "system", "cores", "GPUs", "open files"});
+    {"argosy", "libraries", "system", "cores", "GPUs", kNics, "open files"});
 
 std::string key(int rank) {
   return fmt::format("doctor/host/{}", rank);

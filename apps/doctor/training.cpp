@@ -7,9 +7,8 @@
 #include <filesystem>
 
 #include "argosy/base/strings.h"
-#include "argosy/os/fd.h"
-#include "argosy/os/subprocess.h"
 
+#include "apps/doctor/program.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy::doctor {
@@ -80,29 +79,17 @@ Finding training_finding(const std::string& argosy) {
             .advice = "make build, or make install, brings it",
             .tried = false};
   }
-  Result<os::Pipe> pipe = os::make_pipe();
-  if (!pipe.ok()) {
-    return bad(pipe.failure().what, "");
+  const Result<Ran> ran = run_program(
+      {argosy, "launch", "--nproc_per_node=2", "--standalone", "--log_dir=", engine, "doctor"},
+      {.patience = kTrainingPatience});
+  if (!ran.ok()) {
+    return bad(ran.failure().what, "");
   }
-  Result<os::Subprocess> child = os::Subprocess::spawn(
-      {.args =
-           {argosy, "launch", "--nproc_per_node=2", "--standalone", "--log_dir=", engine, "doctor"},
-       .env = os::environ_list(),
-       .stdout_fd = pipe->write.get(),
-       .stderr_fd = pipe->write.get()});
-  pipe->write.close();
-  if (!child.ok()) {
-    return bad(child.failure().what, "");
-  }
-  const Deadline deadline = Deadline::after(kTrainingPatience);
-  (void)os::set_nonblocking(pipe->read.get());
-  const Result<std::string> output = os::read_to_end(pipe->read.get(), 1 << 20, deadline);
-  const auto end = child->wait(deadline);
-  if (!output.ok() || !end.ok() || !*end) {
+  if (!ran->end) {
     return bad(fmt::format("not done after {} s", kTrainingPatience.count()),
                "argosy launch --nproc_per_node 2 argosy-torch doctor shows where it stands");
   }
-  return read_training(*output, (*end)->shell_code());
+  return read_training(ran->output, ran->end->shell_code());
 }
 
 }  // namespace argosy::doctor

@@ -12,10 +12,10 @@
 namespace argosy::recipes {
 
 nlohmann::ordered_json evaluate(const EvaluateSettings& settings) {
-  join();
+  join(settings.device);
   const Restored restored = restore(settings);
   const Assembly& assembly = restored.assembly;
-  train::Model model = assembly.model.model();
+  train::Model model = model_on(settings.device, assembly);
   model.prepare(assembly.loss(restored.label_smoothing), assembly.metrics(), amp_of(restored.amp));
   const train::Logs logs = model.evaluate(assembly.evaluation(restored.split),
                                           {.batch_size = settings.batch_size,

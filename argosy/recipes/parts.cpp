@@ -2,8 +2,11 @@
 
 #include <filesystem>
 
+#include <torch/nn/module.h>
+
 #include "argosy/base/check.h"
 #include "argosy/data/batch_sampler.h"
+#include "argosy/engine/device.h"
 #include "argosy/engine/memory_format.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/recipes/optimizers.h"
@@ -65,20 +68,28 @@ optim::Optimizer make_optimizer(const TrainSettings& settings,
 }
 
 std::optional<train::AmpOptions> amp_of(const std::string& amp) {
-  return amp == "bfloat16" ? std::optional(train::AmpOptions{.dtype = at::kBFloat16})
-                           : std::nullopt;
+  return amp == "bfloat16"  ? std::optional(train::AmpOptions{.dtype = at::kBFloat16})
+         : amp == "float16" ? std::optional(train::AmpOptions{.dtype = at::kHalf})
+                            : std::nullopt;
+}
+
+train::Model model_on(const std::string& device, const Assembly& assembly) {
+  assembly.model.module->to(engine::set_device(device, fleet::local_rank()));
+  return assembly.model.model();
 }
 
 void join(const TrainSettings& settings) {
   if (!fleet::is_initialized()) {
     fleet::init({.sync_batch_norm = settings.sync_bn,
-                 .memory_format = *engine::memory_format(settings.memory_format)});
+                 .memory_format = *engine::memory_format(settings.memory_format)},
+                {},
+                settings.device);
   }
 }
 
-void join() {
+void join(const std::string& device) {
   if (!fleet::is_initialized()) {
-    fleet::init();
+    fleet::init({}, {}, device);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "argosy/recipes/schedules.h"
 #include "argosy/recipes/settings.h"
 #include "argosy/train/amp.h"
+#include "argosy/train/model.h"
 
 // Internal to the room: steps that planning, training, evaluating and predicting share.
 namespace argosy::recipes {
@@ -31,8 +32,12 @@ inline constexpr const char* kWeightsFile = "model.pt";
 /// Returns the options for the setting "amp". nullopt: it is "off".
 [[nodiscard]] std::optional<train::AmpOptions> amp_of(const std::string& amp);
 
+/// Moves the network to the device, which it makes current, and wraps it for the job. Collective.
+/// Errors: UsageError for a device that is not there; see engine::find_device().
+[[nodiscard]] train::Model model_on(const std::string& device, const Assembly& assembly);
+
 /// Joins the job, as the settings say. Collective.
 void join(const TrainSettings& settings);
-void join();
+void join(const std::string& device);
 
 }  // namespace argosy::recipes

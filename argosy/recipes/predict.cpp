@@ -57,7 +57,7 @@ nlohmann::ordered_json predict(const PredictSettings& settings,
     const std::string wrong = runs::page_name(settings.sheet);
     ARGOSY_CHECK(wrong.empty(), "recipes.predict", "--sheet {}", wrong);
   }
-  join();
+  join(settings.device);
   const Restored restored = restore(settings, source_of(settings, pictures));
   const Assembly& assembly = restored.assembly;
   const std::vector<std::string>& points = assembly.data->point_names();
@@ -65,7 +65,7 @@ nlohmann::ordered_json predict(const PredictSettings& settings,
                "recipes.predict",
                "--submission is for points, and {} gives classes",
                restored.weights);
-  train::Model model = assembly.model.model();
+  train::Model model = model_on(settings.device, assembly);
   model.prepare(assembly.loss(0), assembly.metrics(), amp_of(restored.amp));
   const Examples examples = assembly.evaluation(restored.split);
   const std::vector<at::Tensor> outputs =

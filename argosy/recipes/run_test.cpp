@@ -260,6 +260,15 @@ TEST_F(ARun, GoesOnToTheBitWhereItWasCut) {
   EXPECT_EQ(resumed["weights_hash"], uncut["weights_hash"]);
 }
 
+TEST_F(ARun, InFloat16IsForDevicesThatCanAndSaysSo) {
+  TrainSettings half = settings();
+  half.amp = "float16";
+  const std::string error =
+      test::error_text<std::exception>([&] { (void)in_job(1, [&] { return train(half); }); });
+  EXPECT_NE(error.find("amp.dtype Half: the device cpu cannot compute in it"), std::string::npos)
+      << error;
+}
+
 TEST_F(ARun, ComputesInBfloat16WhereItIsToldAndIsEvaluatedAlike) {
   TrainSettings half = settings();
   half.amp = "bfloat16";

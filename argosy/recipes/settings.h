@@ -37,6 +37,7 @@ struct TrainSettings {
   bool sync_bn = false;
   std::string memory_format = "auto";
   std::string amp = "off";
+  std::string device = "auto";  ///< see engine::find_device()
   int64_t seed = 1;
   int64_t num_workers = 2;
   int64_t eval_freq = 1;
@@ -59,6 +60,7 @@ struct EvaluateSettings {
   int64_t batch_size = 64;
   std::optional<int64_t> num_iters{};
   std::string amp{};
+  std::string device = "auto";
   int64_t num_workers = 2;
   int64_t verbose = 0;
 };

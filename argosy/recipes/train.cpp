@@ -304,7 +304,7 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   const Lengths lengths = lengths_of(resolved, *assembly.data, ranks);
   const Examples training = assembly.training(resolved.augment);
   load_pretrained(assembly, resolved);
-  train::Model model = assembly.model.model();
+  train::Model model = model_on(resolved.device, assembly);
   const optim::Optimizer optimizer = make_optimizer(resolved, model.parameters());
   model.prepare(optimizer,
                 assembly.loss(resolved.label_smoothing),
