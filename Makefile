@@ -19,13 +19,15 @@ BENCH_BUILD := $(if $(ENGINE),build/engine,$(BUILD))
 # What make fuzz runs, and for how long each.
 TARGET ?= all
 SECONDS ?= 600
+# The libtorch for CUDA that make engine-cuda unpacks.
+TORCH ?= $(shell sed -n 's/^torch==//p' benchmarks/peers/requirements.txt)
 # A Python with torch and paddle; make peers makes one.
 PEERS ?= $(wildcard .venv-peers/bin/python)
 
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test test-clusters build bench fuzz peers readers format lint lint-all install clean deps-% configure configure-lint
+.PHONY: help demo test test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -58,6 +60,9 @@ fuzz: deps-fuzz ## Fuzz the readers with clang's sanitizers: TARGET=<name>|all, 
 
 peers: deps-peers ## A Python with the official PyTorch, PaddlePaddle and DALI in .venv-peers, to measure and test beside
 	@scripts/peers.sh
+
+engine-cuda: deps-peers ## The official CUDA build of libtorch in build/cuda-<version>, to build against without a GPU: TORCH=2.15.0
+	@scripts/engine_cuda.sh $(TORCH) build/cuda-$(TORCH)
 
 readers: deps-readers deps-browser ## What reads our files, for tests: a Python with tensorboard, visualdl, safetensors in .venv-readers; Chromium
 	@scripts/readers.sh

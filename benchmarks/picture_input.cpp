@@ -1,7 +1,7 @@
 // Batches of pictures, delivered and not trained on, in one process as a user writes it.
 //
-//     bench_picture_input flowers|cifar10|mnist PATH [--num_workers 0] [--epochs 3] [--channels_last]
-//         [--first_batch]
+//     bench_picture_input flowers|cifar10|mnist PATH [--num_workers 0] [--epochs 3] [--batch 32]
+//         [--channels_last] [--first_batch]
 //
 // flowers: a folder of JPEGs for each class; RandomResizedCrop(224), flip, normalize; batches of
 // 32. cifar10: the binary archive; RandomCrop(32, padding 4), flip, normalize; batches of 128.
@@ -29,6 +29,7 @@ struct Options {
   std::string path{};
   int num_workers = 0;
   int epochs = 3;
+  int64_t batch = 0;  ///< 0: the work's
   bool channels_last = false;
   bool first_batch = false;
 };
@@ -85,7 +86,7 @@ void deliver(Loader& loader, const Options& options) {
 template <typename Set>
 void deliver_set(const Set& set, int64_t batch_size, const Options& options) {
   data::DataLoader loader(set,
-                          {.batch_size = batch_size,
+                          {.batch_size = options.batch > 0 ? options.batch : batch_size,
                            .shuffle = true,
                            .num_workers = options.num_workers,
                            .memory_format = options.channels_last ? at::MemoryFormat::ChannelsLast
@@ -131,6 +132,7 @@ int main(int argc, char** argv) {
        {"path", "", "The files", &o.path, {.required = true}},
        {"--num_workers", "N", "Loader threads", &o.num_workers, {.least = 0, .most = 64}},
        {"--epochs", "N", "The first is not timed", &o.epochs, {.least = 2, .most = 1000}},
+       {"--batch", "N", "Pictures of a batch", &o.batch, {.least = 1, .most = 100000}},
        {"--channels_last", "", "Memory format of the batches", &o.channels_last},
        {"--first_batch", "", "End with it", &o.first_batch}},
       argc,

@@ -1,13 +1,16 @@
 // Time of a training step: forward, backward with reduction, Adam, zero_grad.
 //
-//     argosy launch --nproc_per_node 2 bench_train_step resnet18|resnet18_sized|mnist_cnn
+//     argosy launch --nproc_per_node 2 bench_train_step resnet18|resnet50|resnet18_sized|mnist_cnn
 //         [--steps 60] [--warmup 15] [--independent | --share_parameters --overlap_update]
 //         [--batch 100] [--side 96] [--virtual_ranks 8 | --together 4] [--device cpu|cuda:0]
+//         [--amp bf16] [--memory_format auto] [--pictures FOLDER --num_workers 16]
 //
 // The peer is peers/train_step.py: same weights, same data, same order. --independent: the ranks
 // train beside each other without a word, which is the floor that coupling is measured from.
 // --virtual_ranks: the loop goes over fleet::updates(), with a batch for each virtual rank.
 // --together: the same samples without virtual ranks, the batches of several as one.
+// --pictures: the batches are a folder's JPEGs, read, cut to 224 and copied to the device beside
+// the steps.
 #include <argosy/argosy.h>
 
 #include <chrono>
@@ -19,6 +22,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/even_part.h"
+#include "argosy/engine/autocast.h"
 #include "argosy/engine/layout.h"
 #include "argosy/engine/memory_format.h"
 #include "argosy/program/command_line.h"
@@ -33,6 +37,10 @@ using namespace argosy;
 struct Options {
   std::string model;
   std::string device = "cpu";
+  std::string amp{};  ///< "": full precision
+  std::string memory_format = "auto";
+  std::string pictures{};
+  int num_workers = 0;
   int steps = 60;
   int warmup = 15;
   int64_t batch = 0;          ///< of a virtual rank; 0: the model's
@@ -52,6 +60,10 @@ struct Options {
 constexpr int64_t kBatch = 100;
 constexpr int64_t kColorBatch = 32;
 constexpr int64_t kBatches = 8;  // of each virtual rank, in turns
+
+bool is_color(const Options& options) {
+  return options.model == "resnet18" || options.model == "resnet50";
+}
 
 /// Equal on all ranks and on the peer: the parameters' sum.
 std::pair<double, bool> checksum(const engine::NamedTensors& parameters) {
@@ -270,8 +282,9 @@ void measure(const Options& options, Net net, Loop loop) {
 /// A batch of a virtual rank, whoever computes it.
 bench::Batch batch_of(const Options& options, int64_t virtual_rank, int64_t number) {
   const int64_t seed = 100 * virtual_rank + number;
-  return options.model == "resnet18" ? bench::color_batch(options.batch, options.side, seed)
-                                     : bench::image_batch(options.batch, seed);
+  return is_color(options)
+             ? bench::color_batch(options.batch, options.side, seed, at::Device(options.device))
+             : bench::image_batch(options.batch, seed);
 }
 
 /// The batches of `virtual_ranks`, in each step those of all of them as one.
@@ -287,7 +300,8 @@ std::vector<bench::Batch> batches_of(const Options& options, const IndexRange& v
       labels.push_back(std::move(part.labels));
     }
     at::Tensor together = torch::cat(images).to(device);
-    if (options.independent && options.model == "resnet18") {  // fleet does it by itself
+    // By itself fleet does it in each step.
+    if (is_color(options) && (options.independent || options.memory_format == "channels_last")) {
       together = together.contiguous(at::MemoryFormat::ChannelsLast);
     }
     batches.push_back({std::move(together), torch::cat(labels).to(device)});
@@ -296,13 +310,50 @@ std::vector<bench::Batch> batches_of(const Options& options, const IndexRange& v
 }
 
 template <typename Model>
-at::Tensor loss_on(Model& model, const bench::Batch& batch) {
+at::Tensor loss_on(const Options& options, Model& model, const bench::Batch& batch) {
+  std::optional<engine::Autocast> autocast;
+  if (!options.amp.empty()) {
+    autocast.emplace(engine::AutocastOptions{.device = at::Device(options.device).type(),
+                                             .dtype = at::kBFloat16});
+  }
   return torch::nn::functional::cross_entropy(model(batch.images), batch.labels);
+}
+
+/// Steps whose batches are a folder's pictures, from the first again at the end.
+template <typename Net>
+void measure_on_pictures(const Options& options, Net net) {
+  const vision::DatasetFolder set(
+      options.pictures,
+      {.transform = {vision::RandomResizedCrop(224),
+                     vision::RandomHorizontalFlip(),
+                     vision::ToTensor(),
+                     vision::Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225})}});
+  const bool channels_last = options.memory_format == "channels_last";
+  data::DataLoader loader(set,
+                          {.batch_size = options.batch,
+                           .shuffle = true,
+                           .drop_last = true,
+                           .num_workers = options.num_workers,
+                           .memory_format = channels_last ? at::MemoryFormat::ChannelsLast
+                                                          : at::MemoryFormat::Contiguous,
+                           .device = at::Device(options.device)});
+  std::optional<decltype(loader.begin())> at;
+  measure(options, net, plain_loop(options, [&](auto& model, int) {
+            if (!at || ++*at == loader.end()) {
+              at.emplace(loader.begin());
+            }
+            auto& [images, labels] = **at;
+            return loss_on(options, model, bench::Batch{images, labels});
+          }));
 }
 
 template <typename Net>
 void measure_on(const Options& options, Net net) {
   net->to(at::Device(options.device));
+  if (!options.pictures.empty()) {
+    measure_on_pictures(options, net);
+    return;
+  }
   const int rank = fleet::worker_index();
   if (options.virtual_ranks > 0) {
     const IndexRange own = even_part(fleet::virtual_ranks(), fleet::worker_num(), rank);
@@ -316,7 +367,7 @@ void measure_on(const Options& options, Net net) {
         step([&] {
           at::Tensor first;
           for (const bench::Batch& batch : update) {
-            at::Tensor loss = loss_on(model, batch);
+            at::Tensor loss = loss_on(options, model, batch);
             loss.backward();
             first = first.defined() ? first : loss.detach();
           }
@@ -329,8 +380,18 @@ void measure_on(const Options& options, Net net) {
   const std::vector<bench::Batch> batches =
       batches_of(options, {rank * options.together, (rank + 1) * options.together});
   measure(options, net, plain_loop(options, [&](auto& model, int step) {
-            return loss_on(model, batches[step % kBatches]);
+            return loss_on(options, model, batches[step % kBatches]);
           }));
+}
+
+/// The peer's weights.
+void measure_resnet(const Options& options) {
+  vision::ResNet net({.depth = options.model == "resnet50" ? 50 : 18});
+  bench::fill_weights(*net);
+  if (options.independent) {  // fleet does the same by itself: memory_format = auto
+    engine::to_channels_last(*net);
+  }
+  measure_on(options, net);
 }
 
 void run(Options options) {
@@ -338,16 +399,20 @@ void run(Options options) {
   ARGOSY_CHECK(options.virtual_ranks == 0 || (!options.independent && options.together == 1),
                "bench.train_step",
                "--virtual_ranks excludes --independent and --together");
-  fleet::init(
-      {.divide_update = !options.as_it_comes,
-       .share_parameters = options.share_parameters,
-       .overlap_update = options.overlap_update,
-       .virtual_ranks = options.virtual_ranks,
-       .check_drift = !options.drift_unchecked,
-       .on_nonfinite = options.gradients_unchecked ? "ignore" : "warn",
-       .memory_format = options.as_it_comes ? MemoryFormat::kContiguous : MemoryFormat::kAuto});
+  ARGOSY_CHECK(options.pictures.empty() || (is_color(options) && options.virtual_ranks == 0),
+               "bench.train_step",
+               "--pictures is for a ResNet without --virtual_ranks");
+  fleet::init({.divide_update = !options.as_it_comes,
+               .share_parameters = options.share_parameters,
+               .overlap_update = options.overlap_update,
+               .virtual_ranks = options.virtual_ranks,
+               .check_drift = !options.drift_unchecked,
+               .on_nonfinite = options.gradients_unchecked ? "ignore" : "warn",
+               .memory_format = options.as_it_comes
+                                    ? MemoryFormat::kContiguous
+                                    : engine::memory_format(options.memory_format).value()});
   if (options.batch == 0) {
-    options.batch = options.model == "resnet18" ? kColorBatch : kBatch;
+    options.batch = is_color(options) ? kColorBatch : kBatch;
   }
   if (options.model == "resnet18_sized") {
     ARGOSY_CHECK(options.device == "cpu" && options.virtual_ranks == 0,
@@ -356,13 +421,8 @@ void run(Options options) {
     measure(options,
             bench::ResNet18Sized(fleet::worker_index()),
             plain_loop(options, [](auto& model, int) { return model(); }));
-  } else if (options.model == "resnet18") {
-    vision::ResNet net;
-    bench::fill_weights(*net);
-    if (options.independent) {  // fleet does the same by itself: memory_format = auto
-      engine::to_channels_last(*net);
-    }
-    measure_on(options, net);
+  } else if (is_color(options)) {
+    measure_resnet(options);
   } else {
     vision::MnistCnn net;
     bench::fill_weights(*net);
@@ -380,7 +440,7 @@ int main(int argc, char** argv) {
         "",
         "",
         &o.model,
-        {.words = "resnet18|resnet18_sized|mnist_cnn", .required = true}},
+        {.words = "resnet18|resnet50|resnet18_sized|mnist_cnn", .required = true}},
        {"--independent", "", "Without any exchange between the ranks", &o.independent},
        {"--in_step", "", "Each step begins on all ranks at once", &o.in_step},
        {"--share_parameters", "", "One copy for all ranks", &o.share_parameters},
@@ -394,6 +454,14 @@ int main(int argc, char** argv) {
        {"--gradients_unchecked", "", "on_nonfinite = ignore", &o.gradients_unchecked},
        {"--profile", "", "Print the time of libtorch's operators instead", &o.profile},
        {"--device", "NAME", "Where the networks compute: cpu, cuda:0, …", &o.device},
+       {"--pictures", "FOLDER", "Of JPEGs, a folder for each class", &o.pictures},
+       {"--num_workers", "N", "Threads that read them", &o.num_workers, {.least = 0}},
+       {"--amp", "DTYPE", "Mixed precision", &o.amp, {.words = "bf16"}},
+       {"--memory_format",
+        "NAME",
+        "Of images and weights",
+        &o.memory_format,
+        {.words = "auto|contiguous|channels_last"}},
        {"--steps", "N", "Measured steps", &o.steps, {.least = 1, .most = 100000}},
        {"--warmup", "N", "Steps before them", &o.warmup, {.least = 0, .most = 100000}},
        {"--batch", "N", "Images of a batch", &o.batch, {.least = 1, .most = 100000}},

@@ -16,8 +16,9 @@
 
 namespace argosy::bench {
 
-at::Tensor pattern(at::IntArrayRef sizes, int64_t seed) {
-  const at::Tensor i = torch::arange(c10::multiply_integers(sizes), torch::kLong).remainder(2003);
+at::Tensor pattern(at::IntArrayRef sizes, int64_t seed, at::Device device) {
+  const auto longs = at::TensorOptions(device).dtype(torch::kLong);
+  const at::Tensor i = torch::arange(c10::multiply_integers(sizes), longs).remainder(2003);
   const at::Tensor mixed = (i * i * 7919 + i * 104729 + seed * 1299709).remainder(2003);
   return (mixed.to(torch::kFloat) / 1001.0F - 1.0F).reshape(sizes);
 }
@@ -37,12 +38,13 @@ void fill_weights(torch::nn::Module& module) {
   }
 }
 
-Batch image_batch_of(int64_t n, int64_t channels, int64_t side, int64_t seed) {
+Batch image_batch_of(int64_t n, int64_t channels, int64_t side, int64_t seed, at::Device device) {
   Batch batch;
-  batch.labels = (torch::arange(n, torch::kLong) * 7 + seed).remainder(10);
-  const at::Tensor classes = pattern({10, channels, side, side}, 5000);
-  batch.images =
-      pattern({n, channels, side, side}, seed) * 0.5 + classes.index_select(0, batch.labels) * 0.5;
+  const auto longs = at::TensorOptions(device).dtype(torch::kLong);
+  batch.labels = (torch::arange(n, longs) * 7 + seed).remainder(10);
+  const at::Tensor classes = pattern({10, channels, side, side}, 5000, device);
+  batch.images = pattern({n, channels, side, side}, seed, device) * 0.5 +
+                 classes.index_select(0, batch.labels) * 0.5;
   return batch;
 }
 
@@ -50,8 +52,8 @@ Batch image_batch(int64_t n, int64_t seed) {
   return image_batch_of(n, 1, 28, seed);
 }
 
-Batch color_batch(int64_t n, int64_t side, int64_t seed) {
-  return image_batch_of(n, 3, side, seed);
+Batch color_batch(int64_t n, int64_t side, int64_t seed, at::Device device) {
+  return image_batch_of(n, 3, side, seed, device);
 }
 
 namespace {

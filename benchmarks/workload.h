@@ -13,7 +13,8 @@ namespace argosy::bench {
 /// Numbers in [-1, 1] that peers/workload.py makes too, bit for bit: element i is
 /// ((7919 i² + 104729 i + 1299709 seed) mod 2003) / 1001 - 1. Both sides therefore train the same
 /// model from the same weights on the same data, and compare.py holds their losses together.
-at::Tensor pattern(at::IntArrayRef sizes, int64_t seed);
+/// On other devices than the CPU they are the same but for rounding.
+at::Tensor pattern(at::IntArrayRef sizes, int64_t seed, at::Device device = at::kCPU);
 
 /// Weights from pattern(), scaled by 1/√fan-in; biases zero; batch norm's weights stay 1.
 void fill_weights(torch::nn::Module& module);
@@ -25,9 +26,10 @@ struct Batch {
 };
 Batch image_batch(int64_t n, int64_t seed);
 /// The same in color: f32 [n, 3, side, side].
-Batch color_batch(int64_t n, int64_t side, int64_t seed);
+Batch color_batch(int64_t n, int64_t side, int64_t seed, at::Device device = at::kCPU);
 /// The same: f32 [n, channels, side, side].
-Batch image_batch_of(int64_t n, int64_t channels, int64_t side, int64_t seed);
+Batch image_batch_of(
+    int64_t n, int64_t channels, int64_t side, int64_t seed, at::Device device = at::kCPU);
 
 /// Parameters with the sizes of ResNet-18's: 62 tensors, 11,689,512 elements. The forward pass is a
 /// dot product per tensor, so that what costs is what DDP and the optimizer do with gradients.

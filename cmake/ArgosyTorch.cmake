@@ -44,11 +44,13 @@ if(NOT TARGET argosy_torch)
     INTERFACE_LINK_LIBRARIES
       "stdc++;${ARGOSY_TORCH_LIB_torch};${ARGOSY_TORCH_LIB_torch_cpu};${ARGOSY_TORCH_LIB_c10}")
   get_filename_component(_argosy_torch_lib_dir ${ARGOSY_TORCH_LIB_torch} DIRECTORY)
-  if(EXISTS ${_argosy_torch_lib_dir}/libtorch_cuda.so)
-    # libtorch registers CUDA when this library is loaded; nothing refers to it by symbol.
-    set_property(TARGET argosy_torch APPEND PROPERTY INTERFACE_LINK_LIBRARIES
-      "-Wl,--no-as-needed,${_argosy_torch_lib_dir}/libtorch_cuda.so,--as-needed")
-  endif()
+  # libtorch registers CUDA or ROCm when one of these is loaded; nothing refers to it by symbol.
+  foreach(_lib IN ITEMS cuda hip)
+    if(EXISTS ${_argosy_torch_lib_dir}/libtorch_${_lib}.so)
+      set_property(TARGET argosy_torch APPEND PROPERTY INTERFACE_LINK_LIBRARIES
+        "-Wl,--no-as-needed,${_argosy_torch_lib_dir}/libtorch_${_lib}.so,--as-needed")
+    endif()
+  endforeach()
   get_target_property(_argosy_fmt_dirs fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
   if(EXISTS ${ARGOSY_TORCH_INCLUDE_DIR}/fmt/format.h
       AND NOT ARGOSY_TORCH_INCLUDE_DIR IN_LIST _argosy_fmt_dirs)

@@ -1,7 +1,7 @@
 """The peer of ../picture_input.cpp: batches of pictures from torchvision and PyTorch's DataLoader, in one process.
 
-    python picture_input.py flowers|cifar10|mnist PATH [--num_workers 0] [--epochs 3] [--tensors] [--start fork]
-        [--first_batch]
+    python picture_input.py flowers|cifar10|mnist PATH [--num_workers 0] [--epochs 3] [--batch 32] [--tensors]
+        [--start fork] [--first_batch]
 
 Plain: torchvision's transforms on Pillow's pictures, as its tutorials write them. --tensors: transforms.v2 on u8
 tensors, as its performance notes advise (JPEGs by torchvision.io). --start: how workers begin (spawn or fork).
@@ -85,6 +85,7 @@ def main():
     parser.add_argument("path")
     parser.add_argument("--num_workers", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=3, help="the first is not timed")
+    parser.add_argument("--batch", type=int, help="pictures of a batch; without: the work's")
     parser.add_argument("--tensors", action="store_true")
     parser.add_argument("--start", choices=["fork", "spawn"], default="fork")
     parser.add_argument("--first_batch", action="store_true")
@@ -92,7 +93,7 @@ def main():
     torch.set_num_threads(1)
     data, batch_size = {"flowers": flowers, "cifar10": cifar10, "mnist": mnist}[args.work](args)
     workers = {"num_workers": args.num_workers, "persistent_workers": True, "multiprocessing_context": args.start} if args.num_workers else {}
-    loader = DataLoader(data, batch_size=batch_size, shuffle=True, **workers)
+    loader = DataLoader(data, batch_size=args.batch or batch_size, shuffle=True, **workers)
     samples, mean = [], 0.0
     for epoch in range(args.epochs):
         images = 0

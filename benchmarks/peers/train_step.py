@@ -1,12 +1,17 @@
 """The peer of ../train_step.cpp: PyTorch's DistributedDataParallel and Adam.
 
-    torchrun --standalone --nproc_per_node 2 train_step.py resnet18|resnet18_sized|mnist_cnn [--tuned] [--compile]
+    torchrun --standalone --nproc_per_node 2 train_step.py resnet18|resnet50|resnet18_sized|mnist_cnn [--tuned]
+        [--compile] [--amp bf16] [--turns] [--pictures FOLDER --num_workers 16]
 
 Plain: what PyTorch's tutorial writes. --tuned: what its performance guide adds (gradients as bucket
-views, the fused Adam, channels_last for the convolutions), and relu on the pooled quarter of the elements, as ours.
+views, the fused Adam, channels_last for the convolutions, cuDNN's choice by trial, pinned batches), and relu on the
+pooled quarter of the elements, as ours. --pictures: see ../train_step.cpp. --turns: warm-up, steps and a line of
+figures for each line of the input, so that one process, which needs long to start, is measured in turns with others.
 """
 
 import argparse
+import itertools
+import sys
 
 import torch
 import torch.distributed as dist
@@ -29,72 +34,128 @@ def checksum(module):
     return total.item(), torch.equal(low, high)
 
 
+def picture_batches(args):
+    """Without end, on the device."""
+    from torchvision import datasets
+
+    import picture_input
+
+    device = torch.device(args.device)
+    crop = picture_input.transforms.RandomResizedCrop(224)
+    crop_v2 = picture_input.v2.RandomResizedCrop(224, antialias=True)
+    loading = {"loader": picture_input.read_tensor} if args.tuned else {}
+    transform = picture_input.chain(crop, crop_v2, picture_input.IMAGENET, args.tuned)
+    loader = torch.utils.data.DataLoader(
+        datasets.ImageFolder(args.pictures, transform=transform, **loading),
+        batch_size=args.batch,
+        shuffle=True,
+        drop_last=True,
+        num_workers=args.num_workers,
+        persistent_workers=args.num_workers > 0,
+        pin_memory=args.tuned and args.device != "cpu",
+    )
+    while True:
+        for images, labels in loader:
+            images, labels = images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
+            yield (images.to(memory_format=torch.channels_last) if args.tuned else images), labels
+
+
+def ready_batches(args, rank):
+    """Those of ../train_step.cpp in turns, without end."""
+    seeds = [100 * rank + i for i in range(BATCHES)]
+    device = torch.device(args.device)
+    if args.model == "mnist_cnn":
+        batches = [workload.image_batch(args.batch, seed) for seed in seeds]
+    else:
+        batches = [workload.image_batch(args.batch, seed, 3, args.side, device) for seed in seeds]
+    batches = [(x.to(device), y.to(device)) for x, y in batches]
+    if args.tuned:
+        batches = [(x.to(memory_format=torch.channels_last), y) for x, y in batches]
+    return itertools.cycle(batches)
+
+
+def turns(args):
+    """One, or with --turns one for each line of the input."""
+    return sys.stdin if args.turns else [None]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", choices=["resnet18", "resnet18_sized", "mnist_cnn"])
+    parser.add_argument("model", choices=["resnet18", "resnet50", "resnet18_sized", "mnist_cnn"])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--warmup", type=int, default=15)
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--side", type=int, default=SIDE, help="of a color image")
     parser.add_argument("--tuned", action="store_true")
     parser.add_argument("--device", default="cpu", help="cpu, cuda:0, …; not with resnet18_sized")
+    parser.add_argument("--amp", choices=["bf16"])
     parser.add_argument("--compile", action="store_true", help="torch.compile")
+    parser.add_argument("--turns", action="store_true")
+    parser.add_argument("--pictures")
+    parser.add_argument("--num_workers", type=int, default=0)
     args = parser.parse_args()
+    args.batch = args.batch or (BATCH if args.model == "mnist_cnn" else COLOR_BATCH)
 
     rank = workload.init(args.device)
+    torch.backends.cudnn.benchmark = args.tuned
     if args.model == "resnet18_sized":
-        net = workload.ResNet18Sized(rank)
+        net, batches = workload.ResNet18Sized(rank), itertools.repeat(None)
     else:
-        seeds = [100 * rank + i for i in range(BATCHES)]
-        if args.model == "resnet18":
+        if args.model == "mnist_cnn":
+            net = workload.MnistCnn(pool_first=args.tuned)
+        else:
             import torchvision
 
-            net = torchvision.models.resnet18()
-            batches = [workload.image_batch(COLOR_BATCH, seed, 3, SIDE) for seed in seeds]
-        else:
-            net = workload.MnistCnn(pool_first=args.tuned)
-            batches = [workload.image_batch(BATCH, seed) for seed in seeds]
+            net = getattr(torchvision.models, args.model)()
         workload.fill_weights(net)
-        device = torch.device(args.device)
-        net = net.to(device)
-        batches = [(x.to(device), y.to(device)) for x, y in batches]
+        net = net.to(torch.device(args.device))
         if args.tuned:
             net = net.to(memory_format=torch.channels_last)
-            batches = [(x.to(memory_format=torch.channels_last), y) for x, y in batches]
+        batches = picture_batches(args) if args.pictures else ready_batches(args, rank)
     model = DistributedDataParallel(net, gradient_as_bucket_view=args.tuned)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True if args.tuned else None)
 
     if args.compile:
         model = torch.compile(model)
 
-    samples, losses = [], []
-    dist.barrier()
-    for step in range(args.warmup + args.steps):
-        watch = workload.Stopwatch()
-        if args.model == "resnet18_sized":
-            loss = model()
-        else:
-            images, labels = batches[step % BATCHES]
-            loss = torch.nn.functional.cross_entropy(model(images), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        if args.device != "cpu":
-            torch.cuda.synchronize()
-        if step >= args.warmup:
-            samples.append(watch.ms())
-        losses.append(loss.detach())
-    memory = workload.pss_mb()
-    total, agree = checksum(net)
-    if rank == 0:
-        workload.report(
-            args.model,
-            samples_ms=samples,
-            loss_first=losses[0].item(),
-            loss_last=losses[-1].item(),
-            checksum=total,
-            pss_mb=memory,
-            model_mb=sum(2 * p.nbytes for p in net.parameters()) / 1e6,
-            ranks_agree="yes" if agree else "no",
-        )
+    first = None
+    for _ in turns(args):
+        samples = []
+        dist.barrier()
+        for step in range(args.warmup + args.steps):
+            watch = workload.Stopwatch()
+            batch = next(batches)
+            if batch is None:
+                loss = model()
+            else:
+                with torch.autocast(args.device.split(":")[0], torch.bfloat16, enabled=args.amp is not None):
+                    loss = torch.nn.functional.cross_entropy(model(batch[0]), batch[1])
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            if args.device != "cpu":
+                torch.cuda.synchronize()
+            if step >= args.warmup:
+                samples.append(watch.ms())
+            last = loss.detach()
+            first = last if first is None else first
+        memory = workload.pss_mb()
+        total, agree = checksum(net)
+        if rank == 0:
+            workload.report(
+                args.model,
+                batch=args.batch,
+                samples_ms=samples,
+                loss_first=first.item(),
+                loss_last=last.item(),
+                checksum=total,
+                pss_mb=memory,
+                model_mb=sum(2 * p.nbytes for p in net.parameters()) / 1e6,
+                ranks_agree="yes" if agree else "no",
+            )
+        if args.turns and args.device != "cpu":
+            del loss
+            torch.cuda.empty_cache()  # for those whose turn is next
     workload.finish()
 
 

@@ -11,9 +11,9 @@ import torch.distributed as dist
 from torch import nn
 
 
-def pattern(sizes, seed):
+def pattern(sizes, seed, device="cpu"):
     """Numbers in [-1, 1], bit for bit those of argosy::bench::pattern."""
-    i = torch.arange(math.prod(sizes), dtype=torch.int64).remainder(2003)
+    i = torch.arange(math.prod(sizes), dtype=torch.int64, device=device).remainder(2003)
     mixed = (i * i * 7919 + i * 104729 + seed * 1299709).remainder(2003)
     return (mixed.to(torch.float32) / 1001.0 - 1.0).reshape(sizes)
 
@@ -27,10 +27,10 @@ def fill_weights(module):
             p.zero_()
 
 
-def image_batch(n, seed, channels=1, side=28):
-    labels = (torch.arange(n, dtype=torch.int64) * 7 + seed).remainder(10)
-    classes = pattern((10, channels, side, side), 5000)
-    images = pattern((n, channels, side, side), seed) * 0.5 + classes.index_select(0, labels) * 0.5
+def image_batch(n, seed, channels=1, side=28, device="cpu"):
+    labels = (torch.arange(n, dtype=torch.int64, device=device) * 7 + seed).remainder(10)
+    classes = pattern((10, channels, side, side), 5000, device)
+    images = pattern((n, channels, side, side), seed, device) * 0.5 + classes.index_select(0, labels) * 0.5
     return images, labels
 
 

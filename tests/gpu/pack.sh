@@ -3,19 +3,18 @@
 #
 #     tests/gpu/pack.sh BUILD ARCHIVE.tar.xz
 #
-# BUILD was made against the headers and libraries of the wheel that the other machine has, e.g. torch 2.11 for CUDA 13:
-#     pip download --no-deps --python-version 3.12 --platform manylinux_2_28_x86_64 --only-binary=:all: torch==2.11.0
-#     unzip -d wheel torch-*.whl 'torch/include/*' 'torch/lib/*'
-#     ignore=-Wl,--unresolved-symbols=ignore-in-shared-libs        # CUDA's libraries are other wheels
-#     cmake --preset release -B BUILD -DCMAKE_PREFIX_PATH=$PWD/wheel/torch -DARGOSY_BUILD_TESTS=ON \
-#       -DARGOSY_BUILD_BENCHMARKS=ON -DCMAKE_EXE_LINKER_FLAGS=$ignore -DCMAKE_SHARED_LINKER_FLAGS=$ignore
-#     cmake --build BUILD --target devices_test devices_processes_test bench_train_step argosy_cli
+# BUILD was made against the libtorch of the PyTorch that the other machine has, e.g. 2.11, with no GPU or toolkit here:
+#     make engine-cuda TORCH=2.11.0
+#     cmake --preset release -B BUILD -DCMAKE_PREFIX_PATH=$PWD/build/cuda-2.11.0/torch
+#     cmake --build BUILD --target devices_test devices_processes_test devices_input_test app_doctor_torch_test \
+#       argosy_cli argosy_torch_cli gpu_test gpu_copies gpu_pictures bench_train_step bench_picture_input
 set -euo pipefail
 [ $# = 2 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 build=$1 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 mkdir -p "$out/bin" "$out/lib"
-for program in devices_test devices_processes_test bench_train_step argosy; do
+for program in devices_test devices_processes_test devices_input_test app_doctor_torch_test argosy argosy-torch \
+  gpu_test gpu_copies gpu_pictures bench_train_step bench_picture_input; do
   found=$(find "$build" -type f -executable -name "$program")
   [ -n "$found" ] || { echo "pack.sh: $build holds no $program: build it first (see the head of $0)" >&2; exit 1; }
   install -s "$found" "$out/bin/$program"

@@ -1,41 +1,192 @@
 #!/usr/bin/env bash
-# What needs a GPU: the device tests on CUDA, and steps of training beside PyTorch's. ARCHIVE is pack.sh's.
+# What only a GPU shows, in one call of ten minutes at most.
 #
-#     tests/gpu/run.sh ARCHIVE OUT [RUNS]        # OUT gets steps.jsonl: each figure of each of RUNS (5) interleaved runs
+#     tests/gpu/run.sh PROGRAMS OUT [PART...]
+#
+# PROGRAMS is pack.sh's archive, or a build folder. OUT gets figures.jsonl and logs.tar.gz. Parts, all without any:
+#     tests    the device tests on CUDA: collectives, training, input, argosy doctor's measuring
+#     doctor   argosy doctor: what the driver's tools and libtorch say about the card
+#     nccl     the libnccl.so.2 that PyTorch brings: every call in a communicator of one rank, our transport in a
+#              group of one. Several ranks are not run: NCCL refuses them on one card, which is checked
+#     exact    sums of NCCL's exact mode against the CPU's bits: all types, reductions and trees
+#     copies   rates of copies, and of the exact mode's sums beside them
+#     input    JPEGs to batches on all cores, alone and beside ResNet-50's steps; the same in PyTorch
+#     steps    ResNet-50's steps beside PyTorch's, eager and compiled, interleaved; takes the time that is left
+# Each part ends with a line of its own, and one that fails does not stop the others. table.py then prints all figures
+# and the goals beside them. Exit code: 0, or 1 where a part failed or none ran.
+#
+# The machine: one GPU, Python with PyTorch and torchvision, no network. On one that is lent for minutes the first call
+# is best "tests doctor nccl exact copies", the second "input steps". GPU_SECONDS (540): when the last rounds end; what
+# still runs 40 s later is stopped. --dry in front of PROGRAMS runs the same at tiny sizes on stand-ins for a GPU, whose
+# figures mean nothing.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '2,4s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-folder=$(mktemp -d) out=$(realpath -m "$2") runs=${3:-5} failed=0
+dry=0
+[ "${1-}" != --dry ] || { dry=1; shift; }
+[ $# -ge 2 ] || { sed -n '2,21s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+programs=$(realpath "$1") out=$(realpath -m "$2")
+shift 2
+parts=("$@")
+[ $# -gt 0 ] || parts=(tests doctor nccl exact copies input steps)
+cd "$(dirname "$0")/../.." || exit 1
+folder=$(mktemp -d) ran=0 failed=0
 trap 'rm -rf "$folder"' EXIT
-tar -C "$folder" -xJf "$1" || exit 1
-cd "$(dirname "$0")/../.."
-torch=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))') || exit 1
-nvidia-smi --query-gpu=name,driver_version --format=csv,noheader || exit 1
-ours() { LD_LIBRARY_PATH=$torch/lib:$folder/lib "$@"; }
-export PATH=$folder/bin:$PATH OMP_NUM_THREADS=1
+logs=$out/logs figures=$out/figures.jsonl
+mkdir -p "$logs"
+: > "$figures"
 
-mkdir -p "$out"
-for test in devices_test devices_processes_test; do
-  ours "$folder/bin/$test" --gtest_filter='Cuda/*' 2>&1 | tee "$out/$test.log"
-  # Where CUDA does not answer, all cases skip themselves, and the program ends well.
-  [ "${PIPESTATUS[0]}" = 0 ] && grep -q '^\[  PASSED  \] [1-9]' "$out/$test.log" || failed=1
-done
+# --- where things are, and how large they may be
 
-step() { # variant, program and its options
-  local variant=$1
-  shift
-  "$@" --device cuda:0 --steps 100 --warmup 30 |
-    sed -n "s/^{/{\"variant\": \"$variant\", \"round\": $round, /p" >> "$out/steps.jsonl"
-  [ "${PIPESTATUS[0]}" = 0 ] || failed=1
+python=${PEERS:-python3}
+torch=$("$python" -c 'import os, torch, torchvision; print(os.path.dirname(torch.__file__))' 2>/dev/null) || torch=""
+libraries=""
+if [ -f "$programs" ]; then
+  tar -C "$folder" -xJf "$programs" || exit 1
+  libraries=$torch/lib:$folder/lib
+  programs=$folder/bin
+fi
+find_program() { find "$programs" -type f -executable -name "$1" -print -quit; }
+if [ $dry = 0 ]; then
+  seconds=${GPU_SECONDS:-540} device=cuda:0 copies_on=cuda:0 kind=Cuda
+  cores=$(nproc) model=resnet50
+  tests='Cuda/*' test_programs=(devices_test devices_processes_test devices_input_test app_doctor_torch_test)
+  copies=(--elements 67108864 --rounds 5 --least_ms 50)
+  pictures=(--files 256 --links 48)
+  batch=256 epochs=4 fed=(--rounds 3 --batch 256 --steps 15 --warmup 10)
+  steps=(--rounds 7 --batch 256 --side 224 --steps 20 --warmup 10)
+  precisions=(bf16 f32)
+  [ -n "$torch" ] || { echo "run.sh: $python has no torch with torchvision (PEERS names another)" >&2; exit 1; }
+  nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || exit 1
+else
+  seconds=200 device=cpu copies_on=second kind=Second
+  cores=2 model=resnet18
+  tests='Second/CommOnDevices.InPlace/*:Second/DeviceInput.*:Second/DoctorOfDevices.*'
+  test_programs=(devices_test devices_input_test app_doctor_torch_test)
+  copies=(--elements 1000 --rounds 1 --least_ms 1)
+  pictures=(--files 16 --links 1)
+  batch=4 epochs=2 fed=(--rounds 1 --batch 4 --steps 1 --warmup 1)
+  steps=(--rounds 1 --batch 2 --side 32 --steps 2 --warmup 1)
+  precisions=(bf16)
+fi
+export OMP_NUM_THREADS=1
+ours() { # program and its arguments
+  local found
+  found=$(find_program "$1")
+  [ -n "$found" ] || { echo "run.sh: $programs holds no $1" >&2; return 127; }
+  LD_LIBRARY_PATH=${libraries:-${LD_LIBRARY_PATH-}} "$found" "${@:2}"
 }
-peer="python3 -m torch.distributed.run --standalone --nproc_per_node 1 benchmarks/peers/train_step.py"
-: > "$out/steps.jsonl"
-for round in $(seq "$runs"); do
-  for model in mnist_cnn resnet18; do
-    step argosy ours bench_train_step $model
-    step "argosy without DDP" ours bench_train_step $model --independent
-    step pytorch $peer $model
-    step "pytorch tuned" $peer $model --tuned
+export -f ours find_program
+export programs libraries
+
+# --- the parts: 0 passed, 77 not run, else failed; the last line of the log says why
+
+# A limit in seconds, or what is left if that is less. Never 0, which means no limit to timeout.
+at_most() {
+  local left=$((seconds + 40 - SECONDS))
+  [ $left -ge 1 ] || left=1
+  echo $(($1 < left ? $1 : left))
+}
+# A program of tests. Where there is no device all its cases skip themselves, and it ends well.
+cases() { # seconds, filter, program
+  local log=$logs/$3.log
+  timeout "$(at_most "$1")" bash -c 'ours "$@"' run "$3" --gtest_filter="$2" > "$log" 2>&1
+  local status=$?
+  grep -E '^\[  (FAILED|PASSED|SKIPPED)' "$log" | sort -u | sed "s/^/$3: /"
+  [ $status = 0 ] || { tail -n 20 "$log"; echo "$3: exit code $status"; return 1; }
+  grep -q '^\[  PASSED  \] [1-9]' "$log" || { echo "$3: no device"; return 77; }
+}
+# One that skips all its cases does not undo what others have passed.
+part_tests() {
+  local passed=0 broken=0 program
+  for program in "${test_programs[@]}"; do
+    cases 100 "$tests" "$program"
+    case $? in 0) passed=1 ;; 77) ;; *) broken=1 ;; esac
   done
+  [ $broken = 0 ] || return 1
+  [ $passed = 1 ] || return 77
+}
+# Only what it says of GPUs is judged: the rest is the machine's.
+part_doctor() {
+  local log=$logs/doctor.log
+  timeout "$(at_most 120)" bash -c 'ours "$@"' run argosy doctor --no_training > "$log" 2>&1
+  [ $dry = 0 ] || ours argosy-torch doctor-devices >> "$log" 2>&1 # started by doctor only where there is a GPU
+  cat "$log"
+  ! grep -qE '^bad +(libtorch|argosy-torch|GPU|between GPUs|NCCL) ' "$log" && grep -qE ' GPU 0 |"libtorch"' "$log"
+}
+part_nccl() {
+  cases 60 "$kind/NcclAlone.*:$kind/GroupOfOne.*" gpu_test
+  local status=$?
+  grep -h '^NCCL ' "$logs/gpu_test.log" | sort -u
+  echo "several ranks over NCCL: not run, for NCCL refuses them on one card"
+  mv "$logs/gpu_test.log" "$logs/nccl.log"
+  return $status
+}
+part_exact() {
+  cases 90 "$kind/Exact.*" gpu_test
+  local status=$?
+  mv "$logs/gpu_test.log" "$logs/exact.log"
+  return $status
+}
+part_copies() {
+  if [ $dry = 0 ]; then
+    "$python" tests/gpu/card.py | tee -a "$figures" || return 1
+  fi
+  timeout "$(at_most 100)" bash -c 'ours "$@"' run gpu_copies --device "$copies_on" "${copies[@]}" > "$logs/copies.log" 2>&1
+  local status=$?
+  grep '^{' "$logs/copies.log" >> "$figures"
+  [ $status = 0 ] || { tail -n 5 "$logs/copies.log"; return 1; }
+}
+# A loader's pictures a second: its variant, and a command that prints the line of picture_input.
+loader() {
+  local line variant=$1
+  shift
+  line=$("$@" 2>> "$logs/input.log" | grep '^{') || { echo "input: $variant failed"; tail -n 5 "$logs/input.log"; return 1; }
+  echo "${line/\{/{\"part\": \"input\", \"variant\": \"$variant\", }" >> "$figures"
+}
+part_input() {
+  local jpegs=$folder/jpegs worst=0
+  ours gpu_pictures "$jpegs" "${pictures[@]}" || return 1
+  local options=(--num_workers "$cores" --batch "$batch" --epochs "$epochs")
+  loader argosy ours bench_picture_input flowers "$jpegs" "${options[@]}" --channels_last || worst=1
+  if [ -n "$torch" ]; then
+    loader "pytorch" "$python" benchmarks/peers/picture_input.py flowers "$jpegs" "${options[@]}" || worst=1
+    loader "pytorch on tensors" "$python" benchmarks/peers/picture_input.py flowers "$jpegs" "${options[@]}" --tensors || worst=1
+  fi
+  in_turns fed bf16 --pictures "$jpegs" --num_workers "$cores" --seconds 60 "${fed[@]}" || worst=1
+  return $worst
+}
+in_turns() { # part, precision and the options of steps.py
+  local peers=()
+  [ -n "$torch" ] || peers=(--without_peers)
+  timeout "$(at_most "$seconds")" "$python" tests/gpu/steps.py "$1" --model $model --precision "$2" --device "$device" --figures "$figures" --logs "$logs" \
+    --ours "$(find_program bench_train_step)" --libraries "$libraries" "${peers[@]}" "${@:3}"
+}
+part_steps() {
+  local worst=0 left=${#precisions[@]} precision share
+  [ $((seconds - SECONDS)) -ge $((60 * left)) ] || { echo "steps: no time is left"; return 77; }
+  for precision in "${precisions[@]}"; do
+    share=$(((seconds - SECONDS - 10) / left))
+    in_turns steps "$precision" --seconds $((share > 1 ? share : 1)) "${steps[@]}" || worst=1
+    left=$((left - 1))
+  done
+  return $worst
+}
+
+for part in "${parts[@]}"; do
+  [ "$(type -t "part_$part")" = function ] || { echo "run.sh: no part is called $part" >&2; exit 2; }
 done
-python3 tests/gpu/table.py "$out/steps.jsonl" || failed=1
-exit $failed
+for part in "${parts[@]}"; do
+  echo "== $part"
+  begun=$SECONDS
+  "part_$part" < /dev/null
+  case $? in
+    0) result=passed ran=1 ;;
+    77) result="not run" ;;
+    *) result=failed failed=1 ran=1 ;;
+  esac
+  echo "== $part: $result ($((SECONDS - begun)) s)"
+  echo "{\"part\": \"$part\", \"result\": \"$result\"}" >> "$figures"
+done
+[ $dry = 0 ] || echo "A dry run: the figures mean nothing."
+python3 tests/gpu/table.py "$figures" || failed=1
+tar -C "$out" -czf "$out/logs.tar.gz" logs && rm -rf "$logs"
+[ $failed = 0 ] && [ $ran = 1 ]

@@ -1,16 +1,24 @@
 /// Tensors that are not on the CPU, through the host's memory: every operation gives there what it
 /// gives on the CPU.
+#include <atomic>
+#include <chrono>
 #include <functional>
+#include <string>
+#include <thread>
 #include <vector>
 
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "argosy/base/env.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/test_ranks.h"
 
+#include "tests/support/held_stream.h"
 #include "tests/support/on_devices.h"
 
 namespace argosy::comm {
@@ -22,6 +30,12 @@ at::Tensor mine(const Group& world, at::IntArrayRef shape, at::ScalarType type =
   const at::Tensor counted = at::arange(c10::multiply_integers(shape), at::kFloat).reshape(shape);
   return (counted * (world.rank() + 2) - 3).to(type);
 }
+
+/// What is about copies through the host's memory.
+#define ARGOSY_SKIP_OVER_NCCL()                                                         \
+  if (env::get("ARGOSY_TEST_BACKEND").value_or("").find("nccl") != std::string::npos) { \
+    GTEST_SKIP() << "nothing is copied to the host";                                    \
+  }
 
 class CommOnDevices : public test::OnDevices {
  protected:
@@ -140,7 +154,64 @@ TEST_P(CommOnDevices, ALeafAndItsVersionArePassedByAsOnTheCpu) {
   });
 }
 
+// Elsewhere operations wait for the device.
+
+/// The allocator of libtorch knows nothing of it.
+TEST_P(CommOnDevices, OverNcclKeepForeignMemoryUntilTheDeviceHasPassed) {
+  with_threads(2, [&](Group& world) {
+    const at::Device own = device(world.rank());
+    const at::Tensor memory = at::ones({100}, at::TensorOptions(own));
+    all_reduce(memory.clone(), world);  // connects
+    std::atomic<bool> gone{false};
+    test::HeldStream held(c10::impl::VirtualGuardImpl(own.type()).getStream(own));
+    const Work work = all_reduce_async(at::for_blob(memory.data_ptr(), {100})
+                                           .deleter([&](void*) { gone = true; })
+                                           .target_device(own)
+                                           .options(memory.options())
+                                           .make_tensor(),
+                                       world);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_FALSE(gone);
+    held.release();
+    work.wait(std::chrono::seconds(10));
+    EXPECT_TRUE(gone);
+    expect_equal(memory, at::full({100}, 2.0F));
+  });
+}
+
+/// What is copied back behind a collective goes to where nothing else is by then.
+TEST_P(CommOnDevices, OverNcclLeaveTheMemoryOfATensorThatIsGone) {
+  with_threads(2, [&](Group& world) {
+    const at::Device own = device(world.rank());
+    for (int round = 0; round < 30; ++round) {
+      const Work work =
+          all_reduce_async(at::ones({64, 128}, at::TensorOptions(own)).slice(1, 0, 64), world);
+      at::Tensor next;
+      for (int again = 0; again < 8; ++again) {
+        next = at::full({64, 128}, 5.0F, at::TensorOptions(own));
+        std::this_thread::sleep_for(std::chrono::microseconds(500));
+      }
+      work.wait();
+      expect_equal(next, at::full({64, 128}, 5.0F));
+    }
+  });
+}
+
+TEST_P(CommOnDevices, LeaveTheCallersCurrentDevice) {
+  ARGOSY_NEED_DEVICES(3);
+  with_threads(2, [&](Group& group) {
+    const c10::impl::VirtualGuardImpl card(device().type());
+    const c10::DeviceGuard elsewhere(device(2));
+    const at::Tensor tensor = at::ones({3}).to(device(group.rank()));
+    all_reduce(tensor, group);
+    group.rank() == 0 ? send(tensor, 1, group) : recv(tensor, 0, group);
+    EXPECT_EQ(card.getDevice(), device(2));
+    expect_equal(tensor, at::full({3}, 2.0F));
+  });
+}
+
 TEST_P(CommOnDevices, RanksMayBeOnDifferentDevices) {
+  ARGOSY_SKIP_OVER_NCCL();
   with_threads(2, [&](Group& world) {
     at::Tensor t = mine(world, {3});
     t = world.rank() == 0 ? t : t.to(device());
@@ -150,6 +221,7 @@ TEST_P(CommOnDevices, RanksMayBeOnDifferentDevices) {
 }
 
 TEST_P(CommOnDevices, ResultsComeInTheOrderOfTheCallersStream) {
+  ARGOSY_SKIP_OVER_NCCL();
   if (is_cuda()) {
     GTEST_SKIP() << "only the second device tells in which stream it was written";
   }
@@ -158,6 +230,7 @@ TEST_P(CommOnDevices, ResultsComeInTheOrderOfTheCallersStream) {
     const at::Tensor t = at::ones({3}, own);
     const at::Tensor other = at::ones({3}, own);
     EXPECT_NE(test::side_stream(own), test::stream_of_last_copy_to(own));
+    (void)t.cpu();  // so that the side need not wait for it
     Work work;
     {
       const c10::StreamGuard on_the_side(test::side_stream(own));

@@ -48,6 +48,13 @@ std::vector<std::pair<std::string, Make>> element_wise() {
       {"Adam fast, amsgrad",
        make<Adam>(AdamOptions{.lr = 1e-2, .betas = {0.4, 0.99}, .amsgrad = true})},
       {"AdamW", make<AdamW>(AdamWOptions{.lr = 1e-2, .weight_decay = 0.1})},
+      {"AdamW of groups",
+       [](const engine::NamedTensors& parameters) -> Optimizer {
+         return AdamW(parameters,
+                      {.lr = 1e-2, .weight_decay = 0.1},
+                      {{.params = {parameters[0].second}, .lr_scale = 10},
+                       {.params = {parameters[2].second}, .weight_decay = 0.0}});
+       }},
       {"RMSProp", make<RMSProp>(RMSPropOptions{.weight_decay = 1e-2})},
       {"RMSProp centered", make<RMSProp>(RMSPropOptions{.momentum = 0.9, .centered = true})},
       {"RMSProp of Paddle",

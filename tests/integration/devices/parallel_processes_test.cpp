@@ -1,4 +1,5 @@
 /// Training on devices by ranks that are processes, over each transport between them.
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ Results train(const comm::Group& group, at::Device device) {
   convert_sync_batchnorm(net, group);
   DistributedDataParallel model(net, group, {.first_bucket_bytes = 8, .bucket_cap_bytes = 64});
   optim::Adam optimizer(model, {.lr = 0.1});
+  EXPECT_EQ(model.divide_step(optimizer, {.scatter_gradients = true}), group.size() > 1);
   Results results;
   for (int step = 0; step < 3; ++step) {
     const at::Tensor x = values({3 + group.rank(), 3}, step * 7 + group.rank(), at::kFloat);
@@ -58,6 +60,7 @@ Results train_virtually(const comm::Group& group, at::Device device) {
   net->to(device);
   DistributedDataParallel model(net, group, {.virtual_ranks = kVirtualRanks});
   optim::Adam optimizer(model, {.lr = 0.1});
+  EXPECT_EQ(model.divide_step(optimizer, {.scatter_gradients = true}), group.size() > 1);
   const IndexRange own = even_part(kVirtualRanks, group.size(), group.rank());
   for (int step = 0; step < 3; ++step) {
     for (int64_t leaf = 0; leaf < own.size(); ++leaf) {
@@ -80,6 +83,8 @@ Results train_virtually(const comm::Group& group, at::Device device) {
 
 class ParallelInProcesses : public test::OnDevicesInProcesses {
  protected:
+  /// Of a training with virtual ranks, on any number of processes.
+  void expect_one_result(const std::string& backend, bool one_device) const;
   void expect_as_on_cpu(const std::string& backend, bool one_device) const {
     const test::TempDir folder;
     test::run_ranks(2,
@@ -112,8 +117,30 @@ TEST_P(ParallelInProcesses, OnOneDevice) {
   expect_as_on_cpu("shm", true);
 }
 
+/// Over the fake library, in the exact mode: the same bits.
+TEST_P(ParallelInProcesses, OverNccl) {
+  if (is_cuda()) {
+    GTEST_SKIP() << "NCCL takes one rank a card";
+  }
+  ::setenv("ARGOSY_NCCL_MODE", "exact", 1);
+  expect_as_on_cpu("cpu:shm,cuda:nccl", false);
+  ::unsetenv("ARGOSY_NCCL_MODE");
+}
+
 /// The same bits from any number of processes that share a device.
 TEST_P(ParallelInProcesses, VirtualRanks) {
+  expect_one_result("shm", true);
+}
+
+/// Virtual ranks are exact by themselves.
+TEST_P(ParallelInProcesses, VirtualRanksOverNccl) {
+  if (is_cuda()) {
+    GTEST_SKIP() << "NCCL takes one rank a card";
+  }
+  expect_one_result("cpu:shm,cuda:nccl", false);
+}
+
+void ParallelInProcesses::expect_one_result(const std::string& backend, bool one_device) const {
   const test::TempDir folder;
   const std::string first = (folder.path() / "first").string();
   for (const int ranks : {1, 2, 3, 6}) {
@@ -122,12 +149,12 @@ TEST_P(ParallelInProcesses, VirtualRanks) {
                       torch::set_num_threads(1);
                       const std::string store = "store" + std::to_string(ranks);
                       const comm::Group group = comm::connect(
-                          {.backend = "shm",
+                          {.backend = backend,
                            .store = rendezvous::file_store((folder.path() / store).string()),
                            .rank = rank,
                            .size = ranks,
                            .timeout = std::chrono::seconds(30)});
-                      const Results got = train_virtually(group, device(0));
+                      const Results got = train_virtually(group, device(one_device ? 0 : rank));
                       if (ranks == 1) {
                         torch::save(got, first);
                         return;

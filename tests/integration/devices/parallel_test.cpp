@@ -1,16 +1,20 @@
 /// Training on devices beside the CPU, by ranks that are threads with a device each and by
 /// replicas: what comes out is what the CPU computes.
+#include <array>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include "argosy/engine/autocast.h"
 #include "argosy/optim/adam.h"
+#include "argosy/optim/grad_scaler.h"
 #include "argosy/optim/sgd.h"
 #include "argosy/parallel/ddp/ddp_test_support.h"
 #include "argosy/vision/models/mnist_cnn.h"
@@ -228,6 +232,60 @@ TEST_P(ParallelOnDevices, UnusedParametersAndUnevenInputs) {
   });
 }
 
+/// A rank updates its part, with its part of the state, and the others get the new values.
+TEST_P(ParallelOnDevices, StepsAreSharded) {
+  ARGOSY_NEED_DEVICES(3);
+  expect_as_on_cpu(3, [](comm::Group& group, at::Device device) {
+    testing::TwoLayers net(0.5, 37);
+    net->to(device);
+    DistributedDataParallel model(
+        net, group, {.first_bucket_bytes = 64, .bucket_cap_bytes = 256, .shared_memory = false});
+    optim::AdamW optimizer(
+        model, {.lr = 0.03, .amsgrad = true, .grad_clip = optim::ClipGradByValue(0.05)});
+    if (!device.is_cpu()) {
+      EXPECT_TRUE(model.divide_step(optimizer, {.scatter_gradients = true}));
+    }
+    optim::GradScaler scaler({.init_scale = 64});
+    Results results;
+    for (int step = 0; step < 4; ++step) {
+      at::Tensor loss = model(values({4, 3}, group.rank() + 10 * step).to(device)).square().sum();
+      if (step == 1) {  // which one rank alone sees
+        loss = loss + net->first->bias[4] * std::numeric_limits<double>::infinity();
+      }
+      scaler.scale(loss).backward();
+      EXPECT_EQ(scaler.step(optimizer), step != 1);
+      scaler.update();
+      optimizer.zero_grad();
+      add_all(*net, results);
+      results.push_back(net->first->weight.detach().clone());
+    }
+    for (const auto& [name, entry] : optimizer.state_dict().parameters) {
+      for (const auto& [key, value] : entry) {
+        results.push_back(value.to(key == "step" ? at::Device(at::kCPU) : device));
+      }
+    }
+    return results;
+  });
+}
+
+/// The scale of the loss is known in the thread of autograd in which a device's gradients arrive.
+TEST_P(ParallelOnDevices, AScalersInfinityIsNoReasonToStop) {
+  ARGOSY_NEED_DEVICES(2);
+  on_ranks(2, [&](comm::Group& group) {
+    torch::nn::Linear net(3, 2);
+    net->to(device(group.rank()));
+    DistributedDataParallel model(net, group, {.on_nonfinite = NonfiniteGradient::kStop});
+    optim::SGD optimizer(model, {.lr = 0.1});
+    optim::GradScaler scaler;
+    const at::Tensor x = at::full({4, 3}, std::numeric_limits<float>::infinity());
+    scaler.scale(model(x.to(device(group.rank()))).sum()).backward();
+    EXPECT_FALSE(scaler.step(optimizer));
+    scaler.update();
+    optimizer.zero_grad();
+    EXPECT_ANY_THROW(model(x.to(device(group.rank()))).sum().backward()) << "it was not scaled";
+  });
+}
+
 TEST_P(ParallelOnDevices, WhatIsForTheCpuAloneIsSaid) {
   ARGOSY_NEED_DEVICES(2);
   on_ranks(2, [&](comm::Group& group) {
@@ -286,6 +344,24 @@ TEST_P(ParallelOnDevices, DataParallel) {
   compare(replicated({device(1), device(0)}), wanted);
 }
 
+TEST_P(ParallelOnDevices, AGradientThatIsNotFiniteStopsWhoAsksForIt) {
+  ARGOSY_NEED_DEVICES(2);
+  on_ranks(2, [&](comm::Group& group) {
+    torch::nn::Linear net(3, 2);
+    net->to(device(group.rank()));
+    DistributedDataParallel model(net, group, {.on_nonfinite = NonfiniteGradient::kStop});
+    at::Tensor x = at::ones({4, 3}).to(device(group.rank()));
+    model(x).sum().backward();  // all is well
+    if (group.rank() == 1) {
+      x[2][1].fill_(std::numeric_limits<float>::infinity());
+      EXPECT_THAT(error_of<DataError>([&] { model(x).sum().backward(); }),
+                  HasSubstr("the gradient of weight[0, 1] is inf on rank 1"));
+    } else {
+      EXPECT_ANY_THROW(model(x).sum().backward());
+    }
+  });
+}
+
 TEST_P(ParallelOnDevices, DataParallelTakesAllDevicesAndBatchesFromElsewhere) {
   Normed net;
   net->to(device(0));
@@ -306,11 +382,23 @@ TEST_P(ParallelOnDevices, ReplicasWorkInTheCallersStreams) {
   Normed net;
   net->to(device(0));
   parallel::DataParallel model(net, {.devices = {device(0), device(1)}});
+  const std::array<c10::Stream, 2> sides{test::side_stream(device(0)),
+                                         test::side_stream(device(1))};
+  // Streams know nothing of each other, and the network's memory belongs to the default ones.
+  const auto wait_for_all = [&sides] {
+    for (const c10::Stream& side : sides) {
+      const c10::impl::VirtualGuardImpl card(side.device_type());
+      card.synchronizeStream(side);
+      card.synchronizeStream(card.getDefaultStream(side.device()));
+    }
+  };
+  wait_for_all();
   {
-    const c10::StreamGuard first(test::side_stream(device(0)));
-    const c10::StreamGuard second(test::side_stream(device(1)));
+    const c10::StreamGuard first(sides[0]);
+    const c10::StreamGuard second(sides[1]);
     (void)model(images(4).to(device(0)));
   }
+  wait_for_all();
   EXPECT_EQ(test::stream_of_last_copy_to(device(1)), test::side_stream(device(1)));
   (void)model(images(4).to(device(0)));
   EXPECT_NE(test::stream_of_last_copy_to(device(1)), test::side_stream(device(1)));

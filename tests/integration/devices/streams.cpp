@@ -1,0 +1,16 @@
+#include "argosy/comm/device_queues.h"
+
+#include "tests/support/second_device.h"
+
+// Lets transports use the streams of the second device, where a test's backend asks for one.
+namespace argosy::test {
+namespace {
+
+[[maybe_unused]] const bool kStreamsAreKnown = [] {
+  comm::set_stream_handle(
+      type_of_second_device(), &handle_of, [](c10::Device device) { return device.str(); });
+  return true;
+}();
+
+}  // namespace
+}  // namespace argosy::test
