@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <future>
+#include <exception>
 #include <iterator>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -67,6 +68,65 @@ UniqueId from_hex(const std::string& text, int teller) {
   return id;
 }
 
+/// A call that makes a communicator and returns when all ranks have made it. Nothing can end it.
+struct BlockingInit {
+  BlockingInit(std::shared_ptr<const Library> of, const UniqueId& with, int ranks, int own)
+      : library(std::move(of)), id(with), size(ranks), rank(own) {}
+
+  /// `enter`: of the device; not used once `entered` is set.
+  void run(const std::function<std::shared_ptr<void>()>& enter) {
+    std::shared_ptr<void> inside;
+    try {
+      inside = enter();
+    } catch (const std::exception&) {  // the library meets what is wrong with the device
+    }
+    tell([&] { entered = true; });
+    Comm made = nullptr;
+    const Result returned = library->api().comm_init_rank(&made, size, id, rank);
+    tell([&] {
+      result = returned;
+      comm = made;
+    });
+    abort_if_left();
+  }
+  /// Nobody wants the communicator any more.
+  void leave() {
+    tell([&] { left = true; });
+    abort_if_left();
+  }
+
+  const std::shared_ptr<const Library> library;
+  const UniqueId id;
+  const int size;
+  const int rank;
+  std::mutex mutex{};
+  std::condition_variable changed{};
+  bool entered = false;
+  bool left = false;
+  std::optional<Result> result{};
+  Comm comm = nullptr;
+
+ private:
+  template <typename Change>
+  void tell(Change change) {
+    {
+      const std::lock_guard lock(mutex);
+      change();
+    }
+    changed.notify_all();
+  }
+  void abort_if_left() {
+    Comm unwanted = nullptr;
+    {
+      const std::lock_guard lock(mutex);
+      unwanted = left ? std::exchange(comm, nullptr) : nullptr;
+    }
+    if (unwanted != nullptr) {
+      (void)library->api().comm_abort(unwanted);
+    }
+  }
+};
+
 bool is_of_others(Result result) {
   return result == Result::kRemoteError || result == Result::kSystemError ||
          result == Result::kTimeout;
@@ -89,10 +149,10 @@ void Communicator::connect(const Lobby& lobby, const Place& place, const Deadlin
   if (library_->is_non_blocking()) {
     const std::lock_guard alone(use_);
     Config config;
-    throw_if_aborted();
-    Comm comm = nullptr;
-    const Result result = api.comm_init_rank_config(&comm, place_.size, id, place_.rank, &config);
-    keep("ncclCommInitRankConfig", comm, result == Result::kInProgress ? Result::kSuccess : result);
+    make("ncclCommInitRankConfig", [&](Comm* comm) {
+      const Result result = api.comm_init_rank_config(comm, place_.size, id, place_.rank, &config);
+      return result == Result::kInProgress ? Result::kSuccess : result;
+    });
     auto next_look = Deadline::after(kBetweenLooks);
     wait_until_queued("ncclCommInitRankConfig", deadline, [&] {
       if (next_look.expired()) {
@@ -102,7 +162,7 @@ void Communicator::connect(const Lobby& lobby, const Place& place, const Deadlin
     });
     return;
   }
-  // The call returns when all ranks have made it, and cannot be ended: so first see that all come.
+  // The call returns when all ranks have made it. So first see that all come.
   const auto here = [&](int rank) { return fmt::format("{}/here/{}", place_.key, rank); };
   lobby.tell(here(place_.rank), "here", deadline);
   for (int rank = 0; rank < place_.size; ++rank) {
@@ -110,43 +170,50 @@ void Communicator::connect(const Lobby& lobby, const Place& place, const Deadlin
       throw_if_aborted();
     });
   }
-  connect_in_thread(id, lobby, deadline);
+  make("ncclCommInitRank", [&](Comm* comm) { return init_blocking(comm, id, lobby, deadline); });
 }
 
-/// Where the call fails on one rank it never returns on the others, and has given nothing yet that
-/// could be aborted: its thread is then left behind.
-void Communicator::connect_in_thread(const UniqueId& id,
-                                     const Lobby& lobby,
-                                     const Deadline& deadline) {
-  constexpr const char* kCall = "ncclCommInitRank";
-  struct Made {
-    Comm comm = nullptr;
-    Result result = Result::kSuccess;
-  };
-  throw_if_aborted();
-  std::packaged_task<Made()> init([library = library_, id, place = place_] {
-    const auto inside = place.enter();
-    Made made;
-    made.result = library->api().comm_init_rank(&made.comm, place.size, id, place.rank);
-    return made;
-  });
-  std::future<Made> done = init.get_future();
-  std::thread(std::move(init)).detach();
-  while (done.wait_for(kBetweenLooks) != std::future_status::ready) {
-    throw_if_aborted();
-    lobby.look_around();
-    if (deadline.expired()) {
-      throw LinkTimeout{others()};
+/// The call has a thread of its own, which is left behind where a rank dies or does not come.
+Result Communicator::init_blocking(Comm* comm,
+                                   const UniqueId& id,
+                                   const Lobby& lobby,
+                                   const Deadline& deadline) {
+  const auto init = std::make_shared<BlockingInit>(library_, id, place_.size, place_.rank);
+  std::thread([init, &enter = place_.enter] { init->run(enter); }).detach();
+  std::unique_lock lock(init->mutex);
+  init->changed.wait(lock, [&] { return init->entered; });
+  while (!init->changed.wait_for(lock, kBetweenLooks, [&] { return init->result.has_value(); })) {
+    lock.unlock();
+    try {
+      throw_if_aborted();
+      lobby.look_around();
+      if (deadline.expired()) {
+        throw waits_for_others();
+      }
+    } catch (...) {
+      init->leave();
+      throw;
     }
+    lock.lock();
   }
-  const Made made = done.get();
-  keep(kCall, made.comm, made.result);
+  *comm = init->comm;
+  return *init->result;
 }
 
-void Communicator::keep(const char* call, Comm comm, Result result) {
+LinkTimeout Communicator::waits_for_others() const {
+  std::vector<int> others = place_.members;
+  others.erase(others.begin() + place_.rank);
+  return {others};
+}
+
+/// `init` may block until all ranks have come.
+void Communicator::make(const char* call, const std::function<Result(Comm*)>& init) {
+  throw_if_aborted();
+  Comm comm = nullptr;
+  const Result result = init(&comm);
   {
     const std::lock_guard lock(mutex_);
-    comm_ = comm;
+    std::swap(comm_, comm);
   }
   throw_unless_fine(call, result);
 }
@@ -240,7 +307,7 @@ void Communicator::wait_until_queued(const char* call,
       return;
     }
     if (deadline.expired()) {
-      throw LinkTimeout{others()};
+      throw waits_for_others();
     }
     meanwhile();
     patience.sleep();
@@ -305,12 +372,6 @@ void Communicator::abort_together(const std::shared_ptr<const Library>& library,
       }
     }
   }
-}
-
-std::vector<int> Communicator::others() const {
-  std::vector<int> all = place_.members;
-  all.erase(all.begin() + place_.rank);
-  return all;
 }
 
 void Communicator::throw_if_aborted() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "argosy/base/deadline.h"
+#include "argosy/transport/link_errors.h"
 #include "argosy/transport/lobby.h"
 #include "argosy/transport/nccl/library.h"
 
@@ -28,7 +29,7 @@ class Communicator final {
     int rank = 0;       ///< here, not in the group
     int size = 1;
     std::vector<int> members{};  ///< the ranks in the group
-    /// Makes the device that it is for current in a thread: DeviceQueue::enter().
+    /// See DeviceQueue::enter(). Of the device that it is for.
     std::function<std::shared_ptr<void>()> enter{};
   };
 
@@ -39,7 +40,7 @@ class Communicator final {
   Communicator(Communicator&&) = delete;
   Communicator& operator=(Communicator&&) = delete;
 
-  /// Connects the ranks. Collective. The thread's current device is the one that it is for.
+  /// Connects the ranks. Collective. The device is the calling thread's current one.
   void connect(const Lobby& lobby, const Place& place, const Deadline& deadline);
 
   /// Calls `queue` with the communicator, which calls functions of the library, and waits until
@@ -62,15 +63,18 @@ class Communicator final {
                              const std::vector<Communicator*>& communicators) noexcept;
 
  private:
-  void connect_in_thread(const UniqueId& id, const Lobby& lobby, const Deadline& deadline);
-  void keep(const char* call, Comm comm, Result result);
+  void make(const char* call, const std::function<Result(Comm*)>& init);
+  Result init_blocking(Comm* comm,
+                       const UniqueId& id,
+                       const Lobby& lobby,
+                       const Deadline& deadline);
   template <typename Function>
   Result call(Function function);
   [[nodiscard]] Comm take();
   void wait_until_queued(const char* call,
                          const Deadline& deadline,
                          const std::function<void()>& meanwhile);
-  [[nodiscard]] std::vector<int> others() const;
+  [[nodiscard]] LinkTimeout waits_for_others() const;
   void throw_if_aborted();
   void throw_unless_fine(const char* call, Result result);
 

@@ -54,7 +54,7 @@ void Lane::run() {
                            .rank = sends_ ? 0 : 1,
                            .size = 2,
                            .members = {from_, to_},
-                           .enter = [queue = queue_] { return queue->enter(); }},
+                           .enter = [this] { return queue_->enter(); }},
                           Deadline::after(timeout_));
     std::unique_lock lock(mutex_);
     connected_ = true;

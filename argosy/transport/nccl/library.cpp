@@ -82,9 +82,9 @@ std::vector<std::string> Library::missing() const {
   std::vector<std::string> lacks;
   if (!is_non_blocking()) {
     lacks.emplace_back(
-        "a rank that dies while communicators are made, or in the first exchange between two "
-        "ranks, may hold up the others (since 2.27 calls do not block, unless NCCL_COMM_BLOCKING "
-        "is set)");
+        "calls wait for the other ranks the first time (not since 2.27, unless NCCL_COMM_BLOCKING "
+        "is "
+        "set)");
   }
   if (api_.get_last_error == nullptr) {
     lacks.emplace_back("errors come without details (since 2.13)");

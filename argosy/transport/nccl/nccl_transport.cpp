@@ -167,7 +167,7 @@ void NcclTransport::connect_all(const NcclOptions& options) {
                             .rank = rank(),
                             .size = size(),
                             .members = everyone(size()),
-                            .enter = [queue = queue_] { return queue->enter(); }},
+                            .enter = [this] { return queue_->enter(); }},
                            deadline);
   });
 }

@@ -36,6 +36,7 @@
 #include "tests/support/run_ranks.h"
 #include "tests/support/second_device.h"
 #include "tests/support/staged_transport.h"
+#include "tests/support/stream_order.h"
 #include "tests/support/temp_dir.h"
 
 namespace argosy::transport {
@@ -146,6 +147,7 @@ class End final : public CollectiveListener {
 class Nccl : public ::testing::Test {
  protected:
   void SetUp() override {
+    (void)test::StreamOrder::of_process().take_race();  // of work that the last test has aborted
     comm::set_stream_handle(test::second_device().type(), &test::handle_of, [](c10::Device card) {
       return card.str();
     });
@@ -156,6 +158,8 @@ class Nccl : public ::testing::Test {
     set_version(0);
   }
 
+  /// One where no test has aborted work that may use freed memory.
+  static c10::Device quiet_card(int rank) { return test::second_device(4 + rank); }
   /// Never freed: work that was aborted may use it, and nothing waits for that.
   static at::Tensor on(c10::Device card, float value, int64_t count = 1) {
     static std::mutex mutex;
@@ -652,7 +656,7 @@ TEST_F(Nccl, IsCalledByOneThreadAtATime) {
     set_version(version);
     const auto store = rendezvous::in_process_store();
     test::run_ranks(2, [&](int rank) {
-      const c10::Device card = test::second_device(4 + rank);  // no aborted work is left there
+      const c10::Device card = quiet_card(rank);
       const auto transport = make_nccl(store, rank, 2, options_on(card));
       const at::Tensor value = on(card, 1, 3);
       for (int i = 0; i < 300; ++i) {
@@ -699,7 +703,7 @@ TEST_F(Nccl, NamesWhoLeavesInsideOfACollective) {
 TEST_F(Nccl, DoesNotBlameWhoLeftAfterItsMessage) {
   const auto store = rendezvous::in_process_store();
   test::run_ranks(2, [&](int rank) {
-    const c10::Device card = test::second_device(rank);
+    const c10::Device card = quiet_card(rank);
     const auto transport = make_nccl(store, rank, 2, options_on(card));
     const at::Tensor value = on(card, static_cast<float>(7 + rank));
     for (int i = 0; i < 2; ++i) {
@@ -730,7 +734,7 @@ TEST_F(Nccl, QueuesAMessageAndReturns) {
   const auto store = rendezvous::in_process_store();
   std::atomic<bool> returned{false};
   test::run_ranks(2, [&](int rank) {
-    const c10::Device card = test::second_device(rank);
+    const c10::Device card = quiet_card(rank);
     const auto transport = make_nccl(store, rank, 2, options_on(card));
     const at::Tensor value = on(card, static_cast<float>(7 + rank));
     if (rank == 1) {
