@@ -299,7 +299,7 @@ TEST_F(ARun, ComputesInBfloat16WhereItIsToldAndIsEvaluatedAlike) {
   TrainSettings none;
   EXPECT_THAT(
       [&] {
-        from_json(options_of(none), {{"amp", "float16"}});
+        from_json(options_of(none), {{"amp", "int8"}});
       },
       ::testing::ThrowsMessage<UsageError>(HasSubstr("--amp")));
 }
