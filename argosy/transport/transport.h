@@ -93,6 +93,7 @@ class Transport {
   [[nodiscard]] virtual DeviceQueue* queue() { return nullptr; }
   /// Who hears what becomes of the next collective, where there is a queue. When that collective
   /// throws, nobody hears of it.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): who overrides it keeps the listener
   virtual void listen(std::shared_ptr<CollectiveListener> /*listener*/) {}
   /// Where there is a queue: throws the cause if this transport ends, or has ended, operations of
   /// the queue early. What the device holds may then be garbage. Call it after the device has
