@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
@@ -263,6 +264,17 @@ TEST(SecondDevice, WorkThatShouldHaveWaitedIsAnErrorInEveryRun) {
   // An event that is too early.
   EXPECT_EQ(told_of(nothing, after_the_event(read), write),
             main + " writes what " + side + " reads" + unsynced);
+  // What another thread asks is no wait of this one's.
+  const auto ask = [&] {
+    std::jthread([&] {
+      while (!event.query()) {
+        std::this_thread::yield();
+      }
+    }).join();
+    read();
+  };
+  EXPECT_EQ(told_of(nothing, then_record(write), ask),
+            main + " reads what " + side + " writes" + unsynced);
   for (const bool recorded : {false, true}) {
     const std::string told = told_of(
         [&] {

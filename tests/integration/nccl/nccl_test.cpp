@@ -716,14 +716,13 @@ TEST_F(Nccl, DoesNotBlameWhoLeftAfterItsMessage) {
         held.emplace(c10::impl::VirtualGuardImpl(card.type()).getStream(card));
       }
       const auto message = transport->recv(value.data_ptr(), 4, 1, 0);
-      std::thread later([&] {
+      const std::jthread later([&] {
         std::this_thread::sleep_for(i * 2500ms);
         if (held) {
           held->release();
         }
       });
       message->wait(kTimeout);
-      later.join();
     }
     EXPECT_EQ(value.cpu().item<float>(), 8);
   });
