@@ -109,6 +109,9 @@ void compare_counts(Finding& libtorch,
     }
   }
   libtorch.verdict = Verdict::kBad;
+  if (seen.empty()) {
+    return;  // whose advice is libtorch's own
+  }
   libtorch.advice = fmt::format(
       "see dmesg{}{}: a GPU may have fallen off the bus. One that is divided (MIG) is seen only if "
       "CUDA_VISIBLE_DEVICES names its part",

@@ -81,6 +81,9 @@ TEST(Devices, ThatLibtorchDoesNotSeeAreBad) {
   EXPECT_THAT(one[0].advice, HasSubstr("dmesg for 0000:17:00.0"));
   EXPECT_EQ(one[1].text, "float32 51.2 TFLOP/s; 0000:bd:00.0");
   EXPECT_THAT(read(placed(R"("")"))[1].text, testing::Not(HasSubstr("0000")));
+  const auto none = read(placed(""));
+  EXPECT_EQ(none[0].verdict, Verdict::kBad);
+  EXPECT_THAT(none[0].text, HasSubstr("the driver lists 2 GPUs, libtorch sees 0"));
   const auto three = read(placed(R"("0000:17:00.0","0000:bd:00.0","0000:7a:00.0")"));
   EXPECT_EQ(three[0].verdict, Verdict::kNote);
 }

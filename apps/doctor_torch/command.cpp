@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ATen/Version.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/torch.h>
 
 #include "argosy/base/catalogue.h"
@@ -57,10 +58,13 @@ bool say_report(const std::string& subject,
 /// driver.
 void say_libtorch(const std::vector<c10::Device>& devices) {
   const doctor::DeviceBuild build = doctor::read_build(at::show_config());
-  const bool has_gpus = !build.runtime.empty();
+  // show_config() leaves CUDA out where it sees no GPU.
+  const bool has_gpus = !build.runtime.empty() || c10::impl::hasDeviceGuardImpl(c10::kCUDA);
   const std::string text = fmt::format("{}, {}{}{}{}",
                                        engine::torch_version(),
-                                       has_gpus ? build.runtime : "without CUDA or ROCm",
+                                       !build.runtime.empty() ? build.runtime
+                                       : has_gpus             ? "with CUDA or ROCm"
+                                                              : "without CUDA or ROCm",
                                        build.architectures.empty() ? "" : " for ",
                                        fmt::join(build.architectures, ", "),
                                        devices.empty() ? "; it sees no GPU" : "");
@@ -75,6 +79,9 @@ void say_libtorch(const std::vector<c10::Device>& devices) {
                     "note",
                     text,
                     "training takes the CPU; see " + docs_page("docs/guides/accelerators.md"));
+  if (has_gpus) {
+    said["addresses"] = nlohmann::json::array();
+  }
   for (const c10::Device device : devices) {
     said["addresses"].push_back(comm::queues_of(device)->address());
   }
