@@ -213,9 +213,9 @@ std::vector<std::shared_ptr<parallel::ddp::Core>> divide_steps(const Job& state,
   const DistributedStrategy& wanted = state.strategy;
   const bool worth_it = bytes >= kWorthDividing || wanted.share_parameters ||
                         wanted.overlap_update || wanted.scatter_gradients;
-  on_cpu = on_cpu || wanted.scatter_gradients;
+  const bool in_reach = on_cpu || wanted.scatter_gradients;
   bool divided = false;
-  if (wanted.divide_update && worth_it && one_model && !gone && on_cpu && model != nullptr) {
+  if (wanted.divide_update && worth_it && one_model && !gone && in_reach && model != nullptr) {
     divided = model->divide_step(optimizer,
                                  {.share_parameters = wanted.share_parameters,
                                   .overlap_update = wanted.overlap_update,
@@ -225,7 +225,7 @@ std::vector<std::shared_ptr<parallel::ddp::Core>> divide_steps(const Job& state,
                                : state.group.size() == 1 ? "there is one rank"
                                : gone       ? "the distributed model has been let go of"
                                : !one_model ? "the optimizer's parameters belong to several models"
-                               : !on_cpu    ? "its parameters are not on the CPU, where it takes "
+                               : !in_reach  ? "its parameters are not on the CPU, where it takes "
                                               "scatter_gradients"
                                : !worth_it  ? "it has few parameters"
                                             : nullptr;

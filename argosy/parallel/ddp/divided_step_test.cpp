@@ -10,6 +10,8 @@ namespace argosy::parallel {
 namespace {
 
 using testing::expect_same_bits;
+using testing::expect_state_can_be_loaded;
+using testing::Mixed;
 using testing::on_ranks;
 using testing::process_group;
 using testing::Recipe;
@@ -64,51 +66,10 @@ TEST(DividedStep, GradientsAreStillThereAndMayBeChanged) {
 TEST(DividedStep, StateIsWholeOnEachRankAndCanBeLoaded) {
   on_ranks(3, [](comm::Group& group) {
     Trained first(group, recipes()[1], true);
-    for (int step = 0; step < 3; ++step) {
-      first.step(group, step);
-    }
-    const optim::OptimizerState state = first.optimizer.state_dict().clone();
     Trained second(group, recipes()[1], true);
-    second.step(group, 7);  // state of its own, which goes
-    {
-      torch::NoGradGuard no_grad;
-      const auto from = first.model.parameters();
-      auto to = second.model.parameters();
-      for (size_t i = 0; i < from.size(); ++i) {
-        to[i].copy_(from[i]);
-      }
-    }
-    second.optimizer.load_state_dict(state);
-    expect_same_bits(second.optimizer.state_dict(), state, "loaded");
-    for (int step = 3; step < 6; ++step) {
-      first.step(group, step);
-      second.step(group, step);
-    }
-    expect_same_bits(first.model, second.model, "after three more steps");
-    expect_same_bits(first.optimizer.state_dict(), second.optimizer.state_dict(), "its state");
+    expect_state_can_be_loaded(group, first, second);
   });
 }
-
-/// Types, sizes and layouts side by side, of which some leave a rank without a share.
-struct MixedImpl : torch::nn::Module {
-  MixedImpl() {
-    const auto add = [&](const char* name, const at::Tensor& tensor) {
-      return register_parameter(name, tensor);
-    };
-    scalar = add("scalar", values({}, 1, at::kFloat));
-    wide = add("wide", values({300}, 2, at::kDouble));
-    empty = add("empty", at::empty({0}, at::kFloat));
-    image = add("image",
-                values({4, 3, 5, 5}, 3, at::kFloat).contiguous(at::MemoryFormat::ChannelsLast));
-    transposed = add("transposed", values({7, 9}, 4, at::kFloat).t());
-  }
-  torch::Tensor forward(double x) {
-    return scalar.square() * x + (wide * x).sin().sum().to(at::kFloat) + empty.sum() +
-           (image * x).cos().sum() + (transposed * x).sin().sum();
-  }
-  torch::Tensor scalar, wide, empty, image, transposed;
-};
-TORCH_MODULE(Mixed);
 
 TEST(DividedStep, ParametersOfAllKinds) {
   on_ranks(5, [](comm::Group& group) {

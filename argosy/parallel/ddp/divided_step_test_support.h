@@ -94,6 +94,52 @@ struct Trained {
   }
 };
 
+/// The state of `first` goes on in `second`, and both come to the same bits.
+inline void expect_state_can_be_loaded(const comm::Group& group, Trained& first, Trained& second) {
+  for (int step = 0; step < 3; ++step) {
+    first.step(group, step);
+  }
+  const optim::OptimizerState state = first.optimizer.state_dict().clone();
+  second.step(group, 7);  // state of its own, which goes
+  {
+    torch::NoGradGuard no_grad;
+    const auto from = first.model.parameters();
+    auto to = second.model.parameters();
+    for (size_t i = 0; i < from.size(); ++i) {
+      to[i].copy_(from[i]);
+    }
+  }
+  second.optimizer.load_state_dict(state);
+  expect_same_bits(second.optimizer.state_dict(), state, "loaded");
+  for (int step = 3; step < 6; ++step) {
+    first.step(group, step);
+    second.step(group, step);
+  }
+  expect_same_bits(first.model, second.model, "after three more steps");
+  expect_same_bits(first.optimizer.state_dict(), second.optimizer.state_dict(), "its state");
+}
+
+/// Types, sizes and layouts side by side, of which some leave a rank without a share.
+struct MixedImpl : torch::nn::Module {
+  MixedImpl() {
+    const auto add = [&](const char* name, const at::Tensor& tensor) {
+      return register_parameter(name, tensor);
+    };
+    scalar = add("scalar", values({}, 1, at::kFloat));
+    wide = add("wide", values({300}, 2, at::kDouble));
+    empty = add("empty", at::empty({0}, at::kFloat));
+    image = add("image",
+                values({4, 3, 5, 5}, 3, at::kFloat).contiguous(at::MemoryFormat::ChannelsLast));
+    transposed = add("transposed", values({7, 9}, 4, at::kFloat).t());
+  }
+  torch::Tensor forward(double x) {
+    return scalar.square() * x + (wide * x).sin().sum().to(at::kFloat) + empty.sum() +
+           (image * x).cos().sum() + (transposed * x).sin().sum();
+  }
+  torch::Tensor scalar, wide, empty, image, transposed;
+};
+TORCH_MODULE(Mixed);
+
 /// Both train on over a join, from which each rank goes at its own step, and come to the same bits.
 inline void expect_same_bits_after_a_join(const comm::Group& group, Trained& one, Trained& plain) {
   for (Trained* each : {&one, &plain}) {

@@ -14,7 +14,9 @@ namespace {
 
 using testing::error_of;
 using testing::expect_same_bits;
+using testing::expect_state_can_be_loaded;
 using ::testing::HasSubstr;
+using testing::Mixed;
 using testing::on_ranks;
 using testing::Recipe;
 using testing::Trained;
@@ -155,28 +157,8 @@ TEST(ShardedStep, StateIsGatheredAndCanBeLoaded) {
   on_ranks(3, [](comm::Group& group) {
     const Recipe recipe = elementwise()[1];
     Trained first(group, recipe, false);
-    for (int step = 0; step < 3; ++step) {
-      first.step(group, step);
-    }
-    const optim::OptimizerState state = first.optimizer.state_dict().clone();
     Trained second = scattered(group, recipe);
-    second.step(group, 7);  // state of its own, which goes
-    {
-      torch::NoGradGuard no_grad;
-      const auto from = first.model.parameters();
-      auto to = second.model.parameters();
-      for (size_t i = 0; i < from.size(); ++i) {
-        to[i].copy_(from[i]);
-      }
-    }
-    second.optimizer.load_state_dict(state);
-    expect_same_bits(second.optimizer.state_dict(), state, "loaded");
-    for (int step = 3; step < 6; ++step) {
-      first.step(group, step);
-      second.step(group, step);
-    }
-    expect_same_bits(first.model, second.model, "after three more steps");
-    expect_same_bits(first.optimizer.state_dict(), second.optimizer.state_dict(), "its state");
+    expect_state_can_be_loaded(group, first, second);
   });
 }
 
@@ -324,26 +306,10 @@ TEST(ShardedStep, AStateThatWasLoadedFollowsTheMemoryFormat) {
   });
 }
 
-/// Types, sizes and layouts side by side, of which some leave a rank without a part.
-struct AssortedImpl : torch::nn::Module {
-  AssortedImpl() {
-    scalar = register_parameter("scalar", values({}, 1, at::kFloat));
-    wide = register_parameter("wide", values({300}, 2, at::kDouble));
-    empty = register_parameter("empty", at::empty({0}, at::kFloat));
-    transposed = register_parameter("transposed", values({7, 9}, 4, at::kFloat).t());
-  }
-  torch::Tensor forward(double x) {
-    return scalar.square() * x + (wide * x).sin().sum().to(at::kFloat) + empty.sum() +
-           (transposed * x).sin().sum();
-  }
-  torch::Tensor scalar, wide, empty, transposed;
-};
-TORCH_MODULE(Assorted);
-
 TEST(ShardedStep, ParametersOfAllKinds) {
   on_ranks(5, [](comm::Group& group) {
     expect_equal_training(
-        group, Assorted(), Assorted(), {.shared_memory = false}, [&](auto& wrapped, int step) {
+        group, Mixed(), Mixed(), {.shared_memory = false}, [&](auto& wrapped, int step) {
           return wrapped(0.3 + 0.1 * group.rank() + step);
         });
   });
