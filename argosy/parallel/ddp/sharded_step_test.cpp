@@ -181,7 +181,8 @@ TEST(ShardedStep, WhatWasTrainedBeforeGoesOnAndSoDoesWhatComesAfter) {
   });
 }
 
-/// The layers' gradients arrive in the order of registration, so that buckets are made anew.
+/// The layers' gradients arrive in the order of registration, so that buckets are made anew, and
+/// the one of two layers is of two others then.
 struct UpsideDownImpl : torch::nn::Module {
   UpsideDownImpl() {
     last = register_module("last", torch::nn::Linear(11, 2));
@@ -233,7 +234,7 @@ TEST(ShardedStep, FollowsBucketsThatAreMadeAnew) {
         group,
         UpsideDown(),
         UpsideDown(),
-        {.first_bucket_bytes = 64, .bucket_cap_bytes = 256, .shared_memory = false},
+        {.first_bucket_bytes = 64, .bucket_cap_bytes = 1000, .shared_memory = false},
         [&](auto& wrapped, int step) {
           return wrapped(values({4, 3}, group.rank() + 10.0 * step)).square().sum();
         });
