@@ -1,7 +1,5 @@
 #include "argosy/comm/device_queues.h"
 
-#include <dlfcn.h>
-
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -17,6 +15,8 @@
 #include "argosy/base/check.h"
 #include "argosy/comm/call.h"
 #include "argosy/comm/reduce_tensors.h"
+#include "argosy/comm/sum_program.h"
+#include "argosy/engine/gpu_runtime.h"
 
 namespace argosy::comm {
 namespace {
@@ -30,31 +30,9 @@ using ByType = std::array<std::atomic<Function>, c10::COMPILE_TIME_MAX_DEVICE_TY
 ByType<StreamHandle> stream_handles{};
 ByType<DeviceAddress> device_addresses{};
 
-/// CUDAStream::stream() of the libtorch that runs, whose one member is a c10::Stream. Looked up
-/// and not linked: so a build for the CPU is the same build. Devices of ROCm are called CUDA's, and
-/// their streams HIP's.
-template <const char* const& kSymbol, c10::DeviceType kType>
-void* handle_by_libtorch(c10::Stream stream) {
-  using Member = void* (*)(const c10::Stream*);
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): what dlsym is for
-  static const auto member = reinterpret_cast<Member>(dlsym(RTLD_DEFAULT, kSymbol));
-  const c10::Stream same(
-      c10::Stream::UNSAFE, c10::Device(kType, stream.device_index()), stream.id());
-  return member(&same);
-}
-const char* const kStreamOfCuda = "_ZNK3c104cuda10CUDAStream6streamEv";
-const char* const kStreamOfHip = "_ZNK3c103hip9HIPStream6streamEv";
-
 StreamHandle of_libtorch(c10::DeviceType type) {
-  if (type != c10::DeviceType::CUDA) {
-    return nullptr;
-  }
-  if (dlsym(RTLD_DEFAULT, kStreamOfCuda) != nullptr) {
-    return &handle_by_libtorch<kStreamOfCuda, c10::DeviceType::CUDA>;
-  }
-  return dlsym(RTLD_DEFAULT, kStreamOfHip) != nullptr
-             ? &handle_by_libtorch<kStreamOfHip, c10::DeviceType::HIP>
-             : nullptr;
+  return type == c10::DeviceType::CUDA && engine::gpu::has_streams() ? &engine::gpu::handle_of
+                                                                     : nullptr;
 }
 
 StreamHandle handle_of(c10::DeviceType type) {
@@ -63,20 +41,6 @@ StreamHandle handle_of(c10::DeviceType type) {
     known = of_libtorch(type);
   }
   return known;
-}
-
-/// "0000:17:00.0", by the runtime of CUDA or HIP that the process has; empty where it has none.
-std::string bus_address(c10::Device device) {
-  using Tell = int (*)(char* text, int bytes, int device);
-  for (const char* const name : {"cudaDeviceGetPCIBusId", "hipDeviceGetPCIBusId"}) {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): what dlsym is for
-    if (const auto tell = reinterpret_cast<Tell>(dlsym(RTLD_DEFAULT, name)); tell != nullptr) {
-      std::array<char, 32> text{};
-      const bool told = tell(text.data(), static_cast<int>(text.size()), device.index()) == 0;
-      return told ? text.data() : "";
-    }
-  }
-  return "";
 }
 
 c10::Stream current_stream(c10::Device device) {
@@ -151,6 +115,9 @@ class StreamQueue final : public transport::DeviceQueue {
   void reduce(
       const Terms& terms, void* destination, int64_t count, DType dtype, ReduceOp op) override {
     const c10::StreamGuard guard(stream_);
+    if (sum_by_kernel(stream_.device(), terms, destination, count, dtype, op)) {
+      return;
+    }
     std::vector<at::Tensor> tensors;
     for (int i = 0; i < terms.count; ++i) {
       tensors.push_back(tensor(terms.data[i], count, dtype));
@@ -182,7 +149,9 @@ class StreamQueues final : public transport::DeviceQueues {
   }
   [[nodiscard]] std::string address() const override {
     const DeviceAddress known = device_addresses.at(static_cast<size_t>(device_.type()));
-    return known != nullptr ? known(device_) : device_.is_cuda() ? bus_address(device_) : "";
+    return known != nullptr    ? known(device_)
+           : device_.is_cuda() ? engine::gpu::bus_address(device_)
+                               : "";
   }
   [[nodiscard]] bool wants_exact() const override {
     return at::globalContext().deterministicAlgorithms();

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "tests/support/temp_dir.h"
+
+namespace argosy::test {
+
+/// The source of an engine::DeviceProgram as functions of the CPU, compiled when the test runs: one
+/// thread of a kernel after the other. So what a kernel computes is tested without a GPU; how fast,
+/// and races between its threads, are not. Kernels may not use shared memory or wait for each
+/// other.
+///
+///     EmulatedProgram program(source);
+///     program.launch("twice", {2, 64}, data.data(), 100LL);
+class EmulatedProgram final {
+ public:
+  struct Grid {
+    unsigned blocks = 1;
+    unsigned threads = 1;
+    unsigned blocks_y = 1;
+    unsigned threads_y = 1;
+  };
+
+  /// Errors: std::runtime_error with what the compiler says.
+  explicit EmulatedProgram(const std::string& source);
+
+  /// `args` as DeviceProgram::launch() takes them.
+  template <typename... Args>
+  void launch(const std::string& kernel, const Grid& grid, Args... args) const {
+    std::array<void*, sizeof...(Args)> addresses{&args...};
+    run(kernel, grid, addresses.data());
+  }
+
+ private:
+  void run(const std::string& kernel, const Grid& grid, void** args) const;
+
+  TempDir folder_;
+  void* library_ = nullptr;
+};
+
+}  // namespace argosy::test
