@@ -1,5 +1,7 @@
 #include "argosy/transport/nccl/exact.h"
 
+#include <algorithm>
+
 #include "argosy/transport/bytes.h"
 #include "argosy/transport/shares.h"
 
@@ -12,12 +14,21 @@ int64_t bytes_of(DType dtype) {
   return static_cast<int64_t>(size_of(dtype));
 }
 
+/// Sums of what begins at whole vectors are faster: shares end there, and so do pieces of memory.
+constexpr int64_t kElements = 64;
+constexpr int64_t kBytes = 256;
+
+int64_t rounded_up(int64_t number, int64_t multiple) {
+  return (number + multiple - 1) / multiple * multiple;
+}
+
 }  // namespace
 
 std::vector<ExactReduction::Share> ExactReduction::shares(const LeafDeal& deal, int64_t count) {
   std::vector<Share> shares;
   int64_t begin = 0;
-  for (const int64_t end : ends_of_shares(deal, count)) {
+  for (const int64_t wanted : ends_of_shares(deal, count)) {
+    const int64_t end = std::min(count, rounded_up(wanted, kElements));
     shares.push_back({begin, end});
     begin = end;
   }
@@ -35,7 +46,8 @@ ExactReduction::Gathered ExactReduction::exchange(const TreeBuffers& data,
     gathered.first_of_rank.push_back(nodes);
     nodes += rank == rank_ ? 0 : std::ssize(deal.nodes(rank));
   }
-  gathered.memory = queue_.allocate(nodes * share);
+  gathered.bytes_of_node = rounded_up(share, kBytes);
+  gathered.memory = queue_.allocate(nodes * gathered.bytes_of_node);
   communicator_.queue_group("ncclSend and ncclRecv", deadline_, [&](const auto& take, Comm comm) {
     for (int peer = 0; peer < deal.ranks(); ++peer) {
       if (peer == rank_) {
@@ -53,7 +65,7 @@ ExactReduction::Gathered ExactReduction::exchange(const TreeBuffers& data,
       }
       const int64_t first = gathered.first_of_rank[static_cast<size_t>(peer)];
       for (int64_t i = 0; i < std::ssize(deal.nodes(peer)) && share > 0; ++i) {
-        take(api_.recv(at(gathered.memory.get(), (first + i) * share),
+        take(api_.recv(at(gathered.memory.get(), (first + i) * gathered.bytes_of_node),
                        static_cast<size_t>(share),
                        DataType::kInt8,
                        peer,
@@ -78,7 +90,7 @@ void ExactReduction::combine(const TreeBuffers& data,
         return at(data.nodes[static_cast<size_t>(term.index)], mine.begin * element_bytes);
       }
       const int64_t first = gathered.first_of_rank[static_cast<size_t>(term.rank)];
-      return at(gathered.memory.get(), (first + term.index) * mine.size() * element_bytes);
+      return at(gathered.memory.get(), (first + term.index) * gathered.bytes_of_node);
     };
     queue_sum(queue_, data.deal, sum, sums[sum], mine.size(), dtype, op, piece_of);
   }

@@ -70,7 +70,8 @@ class ExactReduction final {
   /// The own share of all nodes of the others.
   struct Gathered {
     std::shared_ptr<void> memory{};
-    std::vector<int64_t> first_of_rank{};  ///< its first node's place, in shares
+    int64_t bytes_of_node = 0;             ///< from the begin of a node's share to the next's
+    std::vector<int64_t> first_of_rank{};  ///< its first node's place, in nodes
   };
 
   [[nodiscard]] static std::vector<Share> shares(const LeafDeal& deal, int64_t count);
