@@ -10,6 +10,8 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/conv.h>
 
+#include "argosy/engine/device.h"
+#include "argosy/engine/gpu_runtime.h"
 #include "argosy/engine/layout.h"
 
 namespace argosy::engine {
@@ -58,11 +60,16 @@ void restride(at::Tensor tensor, at::IntArrayRef strides) {
   tensor.set_data(place);
 }
 
+/// Of oneDNN and of cuDNN. MIOpen's have not been measured.
+bool has_fast_kernels(const at::Tensor& weight) {
+  const at::ScalarType type = weight.scalar_type();
+  return weight.is_cpu() ? type == at::kFloat || type == at::kBFloat16
+                         : weight.is_cuda() && !gpu::is_rocm() &&
+                               (type == at::kFloat || type == at::kBFloat16 || type == at::kHalf);
+}
+
 bool fast_convolution(const torch::nn::Module& layer) {
-  const auto suits = [](const auto* convolution) {
-    const at::ScalarType type = convolution->weight.scalar_type();
-    return convolution->weight.device().is_cpu() && (type == at::kFloat || type == at::kBFloat16);
-  };
+  const auto suits = [](const auto* convolution) { return has_fast_kernels(convolution->weight); };
   if (const auto* plain = layer.as<torch::nn::Conv2d>()) {
     return suits(plain);
   }
@@ -137,7 +144,8 @@ void Layout::restore() const {
 }
 
 ChannelsLastAdvice advise_channels_last(const torch::nn::Module& module) {
-  if (!at::globalContext().hasMKLDNN() || !at::globalContext().userEnabledMkldnn()) {
+  const bool mkldnn = at::globalContext().hasMKLDNN() && at::globalContext().userEnabledMkldnn();
+  if (device_of(module).is_cpu() && !mkldnn) {
     return {false, "this libtorch computes convolutions without oneDNN"};
   }
   int64_t convolutions = 0;
@@ -145,7 +153,7 @@ ChannelsLastAdvice advise_channels_last(const torch::nn::Module& module) {
     convolutions += fast_convolution(*layer) ? 1 : 0;
   }
   if (convolutions == 0) {
-    return {false, "no 2-d convolution in f32 or bf16"};
+    return {false, "no 2-d convolution in f32 or 16 bits that is faster so"};
   }
   std::string obstacle;
   for_each_4d(module, [&](const std::string& name, const at::Tensor& tensor) {

@@ -20,7 +20,7 @@ enum class MemoryFormat {
   kAsIs,          ///< as the program made them
   kAuto,          ///< channels_last if that is faster and changes nothing else
   kContiguous,    ///< N, C, H, W: libtorch's default
-  kChannelsLast,  ///< N, H, W, C: faster convolutions on the CPU
+  kChannelsLast,  ///< N, H, W, C: faster convolutions on CPUs and CUDA
 };
 
 /// "as_is", "auto", "contiguous", "channels_last".
@@ -63,9 +63,10 @@ struct ChannelsLastAdvice {
   std::string reason{};
 };
 
-/// Advises channels_last if the module has a convolution (Conv2d or ConvTranspose2d) in f32 or bf16
-/// on the CPU, for which libtorch calls oneDNN, and every 4-d parameter is row-major and has its
-/// own memory. docs/guides/memory_format.md has the measurements behind this rule.
+/// Advises channels_last if the module has a convolution (Conv2d or ConvTranspose2d) for which
+/// libtorch calls oneDNN (f32 or bf16 on the CPU) or cuDNN (f32, f16 or bf16 on CUDA), and every 4-d
+/// parameter is row-major and has its own memory. docs/guides/memory_format.md has the measurements
+/// behind this rule.
 [[nodiscard]] ChannelsLastAdvice advise_channels_last(const torch::nn::Module& module);
 
 }  // namespace argosy::engine

@@ -94,7 +94,7 @@ TEST(MemoryFormat, AdviceNamesWhatSpeaksAgainst) {
                   .worth_trying);
   SmallNet doubles;
   doubles->to(torch::kDouble);
-  EXPECT_THAT(reason(*doubles), HasSubstr("f32 or bf16"));
+  EXPECT_THAT(reason(*doubles), HasSubstr("f32 or 16 bits"));
   SmallNet laid_out;
   lay_out(*laid_out, MemoryFormat::kChannelsLast);
   EXPECT_THAT(reason(*laid_out), HasSubstr("features.0.weight is laid out by the program"));
