@@ -21,7 +21,7 @@ for part in "${parts[@]}"; do
     doctor) expect '^ +GPUs +none visible' && expect '^doctor .*"libtorch"' ;;
     nccl) expect '^NCCL 2\.' && expect '^several ranks over NCCL: not run' ;;
     copies) expect '^  copy on the device +[0-9.]+ \[' && expect '^goal: exact: sum of 8 bf16 beside a copy .*(met|missed)$' ;;
-    input) expect '^  argosy +[0-9.]+ \[' && expect '^  bf16, pictures read meanwhile +argosy channels_last +[0-9.]+ \[' ;;
+    input) expect '^  argosy +[0-9.]+ \[' && expect '^  bf16, pictures read meanwhile +argosy +[0-9.]+ \[' ;;
     steps) expect '^  bf16 +argosy +[0-9.]+ \[' ;;
   esac
 done
