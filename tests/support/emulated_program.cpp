@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <regex>
-#include <set>
 #include <stdexcept>
 
 namespace argosy::test {
@@ -15,15 +13,21 @@ namespace {
 
 /// What a compiler of CUDA knows by itself, and kDevicePrelude.
 constexpr const char* kBefore = R"(
+#include <ucontext.h>
 #include <cmath>
-#include <tuple>
+#include <functional>
+#include <memory>
 #include <utility>
+#include <vector>
 #include "argosy/transport/float16.h"
 using argosy::transport::bf16_bits;
 using argosy::transport::bf16_value;
 using argosy::transport::f16_bits;
 using argosy::transport::f16_value;
+using std::fmaf;
+using std::sqrt;
 #define __global__
+#define __shared__ static
 #define __device__
 #define __forceinline__ inline
 #define __restrict__
@@ -31,6 +35,46 @@ using argosy::transport::f16_value;
 #define __align__(bytes) __attribute__((aligned(bytes)))
 struct Place { unsigned x, y; };
 static Place blockIdx, threadIdx, blockDim, gridDim;
+/// A block's threads take turns: each runs until it waits for the others.
+struct Thread {
+  ucontext_t context;
+  std::vector<char> stack = std::vector<char>(256 << 10);
+  Place place;
+  bool ended = false;
+};
+static ucontext_t between;
+static Thread* running;
+static const std::function<void()>* body;
+static void __syncthreads() { swapcontext(&running->context, &between); }
+static void run_thread() {
+  (*body)();
+  running->ended = true;
+}
+static void run_block(const std::function<void()>& kernel) {
+  body = &kernel;
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (unsigned y = 0; y < blockDim.y; ++y)
+    for (unsigned x = 0; x < blockDim.x; ++x) {
+      threads.push_back(std::make_unique<Thread>());
+      Thread& one = *threads.back();
+      one.place = {x, y};
+      getcontext(&one.context);
+      one.context.uc_stack.ss_sp = one.stack.data();
+      one.context.uc_stack.ss_size = one.stack.size();
+      one.context.uc_link = &between;
+      makecontext(&one.context, run_thread, 0);
+    }
+  for (bool all_ended = false; !all_ended;) {
+    all_ended = true;
+    for (const auto& one : threads)
+      if (!one->ended) {
+        running = one.get();
+        threadIdx = one->place;
+        swapcontext(&between, &one->context);
+        all_ended = all_ended && one->ended;
+      }
+  }
+}
 template <typename... Args, std::size_t... I>
 void call(void (*kernel)(Args...), void** args, std::index_sequence<I...>) {
   kernel(*static_cast<Args*>(args[I])...);
@@ -41,22 +85,9 @@ void run_all(void (*kernel)(Args...), const unsigned* grid, void** args) {
   blockDim = {grid[1], grid[3]};
   for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y)
     for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x)
-      for (threadIdx.y = 0; threadIdx.y < blockDim.y; ++threadIdx.y)
-        for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x)
-          call(kernel, args, std::index_sequence_for<Args...>());
+      run_block([&] { call(kernel, args, std::index_sequence_for<Args...>()); });
 }
 )";
-
-std::set<std::string> kernels_in(const std::string& source) {
-  static const std::regex kernel(R"(__global__\s+void\s+(\w+)\s*\()");
-  std::set<std::string> names;
-  for (auto i = std::sregex_iterator(source.begin(), source.end(), kernel);
-       i != std::sregex_iterator();
-       ++i) {
-    names.insert((*i)[1]);
-  }
-  return names;
-}
 
 std::string text_of(const std::string& path) {
   std::ifstream file(path);
@@ -65,11 +96,12 @@ std::string text_of(const std::string& path) {
 
 }  // namespace
 
-EmulatedProgram::EmulatedProgram(const std::string& source) {
+EmulatedProgram::EmulatedProgram(const std::string& source,
+                                 const std::vector<std::string>& kernels) {
   const std::string base = (folder_.path() / "program").string();
   std::ofstream file(base + ".cpp");
   file << kBefore << source;
-  for (const std::string& name : kernels_in(source)) {
+  for (const std::string& name : kernels) {
     file << fmt::format(
         "extern \"C\" void emulated_{0}(const unsigned* grid, void** args) {{ run_all({0}, grid, "
         "args); }}\n",

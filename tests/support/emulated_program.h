@@ -2,17 +2,17 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "tests/support/temp_dir.h"
 
 namespace argosy::test {
 
-/// The source of an engine::DeviceProgram as functions of the CPU, compiled when the test runs: one
-/// thread of a kernel after the other. So what a kernel computes is tested without a GPU; how fast,
-/// and races between its threads, are not. Kernels may not use shared memory or wait for each
-/// other.
+/// The source of an engine::DeviceProgram as functions of the CPU, compiled when the test runs. The
+/// threads of a block run one after the other, each until it waits for the others (__syncthreads).
+/// So what a kernel computes is tested without a GPU; how fast, and races, are not.
 ///
-///     EmulatedProgram program(source);
+///     EmulatedProgram program(source, {"twice"});
 ///     program.launch("twice", {2, 64}, data.data(), 100LL);
 class EmulatedProgram final {
  public:
@@ -24,7 +24,7 @@ class EmulatedProgram final {
   };
 
   /// Errors: std::runtime_error with what the compiler says.
-  explicit EmulatedProgram(const std::string& source);
+  EmulatedProgram(const std::string& source, const std::vector<std::string>& kernels);
 
   /// `args` as DeviceProgram::launch() takes them.
   template <typename... Args>

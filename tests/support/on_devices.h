@@ -1,12 +1,11 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 
-#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "tests/support/cards.h"
 #include "tests/support/second_device.h"
 
 // One test body for every kind of device beside the CPU. Include after torch's headers.
@@ -69,11 +68,13 @@ class OnDevices : public ::testing::TestWithParam<DeviceKind> {
 class OnDevicesInProcesses : public OnDevices {
  protected:
   void SetUp() override {
-    const bool cuda =
-        c10::impl::hasDeviceGuardImpl(c10::kCUDA) && std::filesystem::exists("/dev/nvidiactl");
-    if (is_cuda() && !cuda) {
+    if (is_cuda() && !has_cards()) {
       GTEST_SKIP() << "no CUDA device";
     }
+  }
+  /// This rank's device for NCCL.
+  [[nodiscard]] at::Device device_over_nccl(int rank, int ranks) const {
+    return is_cuda() ? card_over_nccl(rank, ranks) : device(rank);
   }
 };
 

@@ -55,6 +55,14 @@ struct BatchStatistics {
 [[nodiscard]] BatchStatistics take_statistics(const engine::NormState& norm,
                                               const at::Tensor& images);
 
+/// What an operator does with each channel of a batch: x·scale + offset. f32.
+struct Channels {
+  at::Tensor mean{};
+  at::Tensor inverse_std{};
+  at::Tensor scale{};
+  at::Tensor offset{};
+};
+
 /// Gradients of weight and bias, and dx = slope·(x - mean) + level + scale·dy, for each channel.
 struct NormGradient {
   at::Tensor weight;

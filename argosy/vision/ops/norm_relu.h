@@ -13,8 +13,9 @@ namespace argosy::vision::ops {
 /// Values and gradients are those of the two operators up to rounding: moments are summed in f32 by
 /// 64 and in f64 beyond, with the same bits for any number of threads. NaN stays NaN. A second
 /// derivative is taken through libtorch's operators.
-/// In evaluation mode it is the two operators. So it is for anything but f32 on the CPU in
-/// channels_last with a weight and a bias.
+/// In evaluation mode it is the two operators. So it is for anything but channels_last with a
+/// weight and a bias, of f32 on the CPU, or f32, f16 or bf16 on CUDA. There a thread sums in f32,
+/// blocks in f64, always in one order; statistics over processes are the two operators'.
 [[nodiscard]] at::Tensor norm_relu(const Norm& norm, const at::Tensor& images);
 
 /// Returns `(norm(images) + residual).relu()`, computed in the same way.

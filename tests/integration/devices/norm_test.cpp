@@ -1,0 +1,156 @@
+/// The norms of vision's models with what follows them: one operator on CUDA, in kernels of our
+/// own.
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/engine/memory_format.h"
+#include "argosy/vision/models/resnet.h"
+#include "argosy/vision/ops/norm_relu.h"
+#include "argosy/vision/ops/norm_relu_device.h"
+
+#include "tests/support/on_devices.h"
+
+namespace argosy::vision {
+namespace {
+
+constexpr auto kLast = at::MemoryFormat::ChannelsLast;
+
+class NormsOnDevices : public test::OnDevices {
+ protected:
+  struct Case {
+    at::ScalarType type;
+    int64_t images, channels, side;
+    bool residual;
+  };
+  struct Results {
+    at::Tensor y{};
+    std::vector<at::Tensor> others{};  ///< gradients and running statistics
+  };
+
+  /// One training step of a norm and relu.
+  template <typename Operator>
+  Results step(const Case& of, Operator apply) const {
+    torch::manual_seed(11);
+    torch::nn::BatchNorm2d norm(of.channels);
+    {
+      const torch::NoGradGuard no_grad;
+      norm->weight.copy_(at::linspace(-1, 1, of.channels));
+      norm->bias.copy_(at::linspace(-0.3, 0.4, of.channels));
+    }
+    norm->to(device());
+    const auto some = [&] {
+      return at::randn({of.images, of.channels, of.side, of.side})
+          .to(device(), of.type)
+          .contiguous(kLast)
+          .requires_grad_();
+    };
+    const at::Tensor x = some(), residual = some(), dy = some().detach();
+    const at::Tensor y = apply(norm, x, of.residual ? residual : at::Tensor());
+    y.backward(dy);
+    Results out{y.detach(),
+                {x.grad(),
+                 norm->weight.grad(),
+                 norm->bias.grad(),
+                 norm->running_mean,
+                 norm->running_var,
+                 norm->num_batches_tracked}};
+    if (of.residual) {
+      out.others.push_back(residual.grad());
+    }
+    return out;
+  }
+  static at::Tensor fused(const torch::nn::BatchNorm2d& norm,
+                          const at::Tensor& x,
+                          const at::Tensor& residual) {
+    return residual.defined() ? ops::norm_add_relu(norm, x, residual) : ops::norm_relu(norm, x);
+  }
+  static at::Tensor one_by_one(torch::nn::BatchNorm2d norm,
+                               const at::Tensor& x,
+                               const at::Tensor& residual) {
+    const at::Tensor normed = norm(x);
+    return (residual.defined() ? normed + residual : normed).relu();
+  }
+  static void expect_near(const at::Tensor& a, const at::Tensor& b, double part, const char* what) {
+    const at::Tensor wide_a = a.to(at::kDouble), wide_b = b.to(at::kDouble);
+    const double largest = wide_b.abs().max().item<double>();
+    // A number about 0 may be let through by one and stopped by the other: its gradient differs.
+    const at::Tensor far = (wide_a - wide_b).abs() > part * largest;
+    EXPECT_LE(far.sum().item<int64_t>(), a.numel() / 1000 + 3) << what;
+  }
+  static std::vector<Case> cases() {
+    std::vector<Case> all;
+    for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16}) {
+      for (const bool residual : {false, true}) {
+        all.push_back({type, 8, 64, 28, residual});
+        all.push_back({type, 3, 2048, 7, residual});
+        all.push_back({type, 256, 24, 1, residual});
+      }
+    }
+    return all;
+  }
+};
+
+TEST_P(NormsOnDevices, AreOneOperatorOnCuda) {
+  for (const Case& of : cases()) {
+    if (!is_cuda() && of.type != at::kFloat) {
+      continue;  // the CPU's kernels, which the second device has, know no such norm
+    }
+    const double tolerance = of.type == at::kFloat ? 1e-4 : of.type == at::kHalf ? 4e-3 : 3e-2;
+    const Results wanted = step(of, &one_by_one);
+    const Results got = step(of, &fused);
+    expect_near(got.y, wanted.y, tolerance, "y");
+    ASSERT_EQ(got.others.size(), wanted.others.size());
+    for (size_t i = 0; i < got.others.size(); ++i) {
+      EXPECT_EQ(got.others[i].scalar_type(), wanted.others[i].scalar_type());
+      expect_near(got.others[i], wanted.others[i], tolerance, "gradient or statistic");
+    }
+    const Results again = step(of, &fused);
+    EXPECT_TRUE(again.y.equal(got.y));
+    for (size_t i = 0; i < got.others.size(); ++i) {
+      EXPECT_TRUE(again.others[i].equal(got.others[i])) << "other bits the second time: " << i;
+    }
+  }
+}
+
+TEST_P(NormsOnDevices, HaveKernelsForWhatModelsHave) {
+  const auto fuses = [&](const torch::nn::BatchNorm2d& norm, const at::Tensor& images) {
+    return ops::device::can_fuse(ops::Norm(norm).state(), images);
+  };
+  torch::nn::BatchNorm2d norm(64);
+  norm->to(device());
+  const at::Tensor images = at::ones({2, 64, 4, 4}).to(device()).contiguous(kLast);
+  EXPECT_EQ(fuses(norm, images), is_cuda());
+  EXPECT_FALSE(fuses(norm, images.contiguous()));
+  EXPECT_FALSE(fuses(norm, images.to(at::kDouble)));
+  norm->eval();
+  EXPECT_FALSE(fuses(norm, images));
+}
+
+TEST_P(NormsOnDevices, TrainAResNet) {
+  ResNet net({.depth = 18, .num_classes = 10});
+  net->to(device());
+  EXPECT_EQ(engine::advise_channels_last(*net).worth_trying, is_cuda());
+  engine::lay_out(*net, engine::MemoryFormat::kChannelsLast);
+  torch::optim::SGD optimizer(net->parameters(), 0.05);
+  torch::manual_seed(2);
+  const at::Tensor x = at::randn({8, 3, 64, 64}).to(device()).contiguous(kLast);
+  const at::Tensor labels = at::arange(8, at::kLong).to(device());
+  std::vector<double> losses;
+  for (int i = 0; i < 8; ++i) {
+    const at::Tensor loss = at::cross_entropy_loss(net(x), labels);
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    losses.push_back(loss.item<double>());
+  }
+  EXPECT_LT(losses.back(), losses.front() / 2);
+}
+
+ARGOSY_ON_DEVICES(NormsOnDevices);
+
+}  // namespace
+}  // namespace argosy::vision
