@@ -84,6 +84,12 @@ class TransportTest : public ::testing::TestWithParam<Case> {
  protected:
   using Body = std::function<void(transport::Transport&)>;
 
+  void SetUp() override {
+    if (!GetParam().make) {
+      GTEST_SKIP() << "this machine has no device for it";
+    }
+  }
+
   /// Runs `body` on all ranks, each with its transport.
   void run(const Body& body);
   /// The same for tests in which ranks fail; `body` owns the transport.

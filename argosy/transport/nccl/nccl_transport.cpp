@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "argosy/base/check.h"
+#include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/os/addresses.h"
 #include "argosy/transport/bytes.h"
@@ -214,10 +215,12 @@ std::shared_ptr<const Library> NcclTransport::agree_on_library(const NcclOptions
 }
 
 /// The library refuses two ranks on one device, but only while it connects: too late for a group
-/// that could do without it.
+/// that could do without it. Hosts are what it takes for hosts: so tests with a card alone can give
+/// each rank a NCCL_HOSTID of its own.
 void NcclTransport::check_devices(const Deadline& deadline) {
   const std::string address = queues_->address();
-  const std::string mine = address.empty() ? "" : os::boot_id() + " " + address;
+  const std::string host = env::get("NCCL_HOSTID").value_or(os::boot_id());
+  const std::string mine = address.empty() ? "" : host + " " + address;
   const auto key = [](int rank) { return fmt::format("nccl/device/{}", rank); };
   lobby().tell(key(rank()), mine, deadline);
   std::map<std::string, int> rank_of;
@@ -231,7 +234,7 @@ void NcclTransport::check_devices(const Deadline& deadline) {
                       "each. Start as many ranks as devices.",
                       names().one(known->second),
                       names().one(other),
-                      theirs.substr(theirs.find(' ') + 1)));
+                      theirs.substr(theirs.rfind(' ') + 1)));
     }
   }
 }

@@ -83,13 +83,20 @@ Results train_virtually(const comm::Group& group, at::Device device) {
 
 class ParallelInProcesses : public test::OnDevicesInProcesses {
  protected:
+  enum class Devices { kOfEach, kOne, kOverNccl };
+
+  [[nodiscard]] at::Device device_of(int rank, int ranks, Devices devices) const {
+    return devices == Devices::kOverNccl ? device_over_nccl(rank, ranks)
+                                         : device(devices == Devices::kOne ? 0 : rank);
+  }
   /// Of a training with virtual ranks, on any number of processes.
-  void expect_one_result(const std::string& backend, bool one_device) const;
-  void expect_as_on_cpu(const std::string& backend, bool one_device) const {
+  void expect_one_result(const std::string& backend, Devices devices) const;
+  void expect_as_on_cpu(const std::string& backend, Devices devices) const {
     const test::TempDir folder;
     test::run_ranks(2,
                     [&](int rank) {
                       torch::set_num_threads(1);
+                      const at::Device own = device_of(rank, 2, devices);
                       const comm::Group group = comm::connect(
                           {.backend = backend,
                            .store = rendezvous::file_store((folder.path() / "store").string()),
@@ -97,7 +104,7 @@ class ParallelInProcesses : public test::OnDevicesInProcesses {
                            .size = 2,
                            .timeout = std::chrono::seconds(20)});
                       const Results wanted = train(group, at::kCPU);
-                      const Results got = train(group, device(one_device ? 0 : rank));
+                      const Results got = train(group, own);
                       ASSERT_EQ(got.size(), wanted.size());
                       for (size_t i = 0; i < got.size(); ++i) {
                         expect_equal(got[i], wanted[i], backend + ", result " + std::to_string(i));
@@ -108,45 +115,43 @@ class ParallelInProcesses : public test::OnDevicesInProcesses {
 };
 
 TEST_P(ParallelInProcesses, OverGloo) {
-  expect_as_on_cpu("gloo", false);
+  expect_as_on_cpu("gloo", Devices::kOfEach);
 }
 TEST_P(ParallelInProcesses, OverSharedMemory) {
-  expect_as_on_cpu("shm", false);
+  expect_as_on_cpu("shm", Devices::kOfEach);
 }
 TEST_P(ParallelInProcesses, OnOneDevice) {
-  expect_as_on_cpu("shm", true);
+  expect_as_on_cpu("shm", Devices::kOne);
 }
 
-/// Over the fake library, in the exact mode: the same bits.
+/// Of two ranks' numbers there is one sum.
 TEST_P(ParallelInProcesses, OverNccl) {
-  if (is_cuda()) {
-    GTEST_SKIP() << "NCCL takes one rank a card";
-  }
+  expect_as_on_cpu("cpu:shm,cuda:nccl", Devices::kOverNccl);
+}
+TEST_P(ParallelInProcesses, OverNcclInTheExactMode) {
   ::setenv("ARGOSY_NCCL_MODE", "exact", 1);
-  expect_as_on_cpu("cpu:shm,cuda:nccl", false);
+  expect_as_on_cpu("cpu:shm,cuda:nccl", Devices::kOverNccl);
   ::unsetenv("ARGOSY_NCCL_MODE");
 }
 
 /// The same bits from any number of processes that share a device.
 TEST_P(ParallelInProcesses, VirtualRanks) {
-  expect_one_result("shm", true);
+  expect_one_result("shm", Devices::kOne);
 }
 
 /// Virtual ranks are exact by themselves.
 TEST_P(ParallelInProcesses, VirtualRanksOverNccl) {
-  if (is_cuda()) {
-    GTEST_SKIP() << "NCCL takes one rank a card";
-  }
-  expect_one_result("cpu:shm,cuda:nccl", false);
+  expect_one_result("cpu:shm,cuda:nccl", Devices::kOverNccl);
 }
 
-void ParallelInProcesses::expect_one_result(const std::string& backend, bool one_device) const {
+void ParallelInProcesses::expect_one_result(const std::string& backend, Devices devices) const {
   const test::TempDir folder;
   const std::string first = (folder.path() / "first").string();
   for (const int ranks : {1, 2, 3, 6}) {
     test::run_ranks(ranks,
                     [&](int rank) {
                       torch::set_num_threads(1);
+                      const at::Device own = device_of(rank, ranks, devices);
                       const std::string store = "store" + std::to_string(ranks);
                       const comm::Group group = comm::connect(
                           {.backend = backend,
@@ -154,7 +159,7 @@ void ParallelInProcesses::expect_one_result(const std::string& backend, bool one
                            .rank = rank,
                            .size = ranks,
                            .timeout = std::chrono::seconds(30)});
-                      const Results got = train_virtually(group, device(one_device ? 0 : rank));
+                      const Results got = train_virtually(group, own);
                       if (ranks == 1) {
                         torch::save(got, first);
                         return;
