@@ -100,7 +100,7 @@ void expect_same_bits(DType dtype, const Tree& tree, bool average, std::mt19937_
   std::vector<uint8_t> wanted(elements[0].size()), got(elements[0].size());
   transport::reduce(terms, wanted.data(), kCount, dtype, average ? ReduceOp::kAvg : ReduceOp::kSum);
 
-  const test::EmulatedProgram program(source_of_sum(terms, dtype, average));
+  const test::EmulatedProgram program(source_of_sum(terms, dtype, average), {"sum"});
   const auto launch = [&](int64_t vectors, auto divisor) {
     std::fill(got.begin(), got.end(), uint8_t{0xee});
     void* const to = got.data();

@@ -7,7 +7,9 @@
 #     tests    the device tests on CUDA: collectives, training, input, argosy doctor's measuring
 #     doctor   argosy doctor: what the driver's tools and libtorch say about the card
 #     nccl     the libnccl.so.2 that PyTorch brings: every call in a communicator of one rank, our transport in a
-#              group of one. Several ranks are not run: NCCL refuses them on one card, which is checked
+#              group of one
+#     ranks    several ranks over it on one card, which it takes for hosts: the conformance suite in the exact mode,
+#              with ranks that fail and die, and argosy train. Between them it goes by TCP, so no time means anything
 #     exact    sums of NCCL's exact mode against the CPU's bits: all types, reductions and trees
 #     copies   rates of copies, and of the exact mode's sums beside them
 #     input    JPEGs to batches on all cores, alone and beside ResNet-50's steps; the same in PyTorch
@@ -16,7 +18,7 @@
 # and the goals beside them. Exit code: 0, or 1 where a part failed or none ran.
 #
 # The machine: one GPU, Python with PyTorch and torchvision, no network. On one that is lent for minutes the first call
-# is best "tests doctor nccl exact copies", the second "input steps". GPU_SECONDS (540): when the last rounds end; what
+# is best "tests doctor nccl ranks exact copies", the second "input steps". GPU_SECONDS (540): when the last rounds end; what
 # still runs 40 s later is stopped. --dry in front of PROGRAMS runs the same at tiny sizes on stand-ins for a GPU, whose
 # figures mean nothing.
 set -uo pipefail
@@ -26,7 +28,7 @@ dry=0
 programs=$(realpath "$1") out=$(realpath -m "$2")
 shift 2
 parts=("$@")
-[ $# -gt 0 ] || parts=(tests doctor nccl exact copies input steps)
+[ $# -gt 0 ] || parts=(tests doctor nccl ranks exact copies input steps)
 cd "$(dirname "$0")/../.." || exit 1
 folder=$(mktemp -d) ran=0 failed=0
 trap 'rm -rf "$folder"' EXIT
@@ -48,7 +50,8 @@ find_program() { find "$programs" -type f -executable -name "$1" -print -quit; }
 if [ $dry = 0 ]; then
   seconds=${GPU_SECONDS:-540} device=cuda:0 copies_on=cuda:0 kind=Cuda
   cores=$(nproc) model=resnet50
-  tests='Cuda/*' test_programs=(devices_test devices_processes_test devices_input_test app_doctor_torch_test)
+  conformance='NcclOnCuda/*' shards=4 train_on=cuda
+  tests='Cuda/*-*CommOnDevices.OverNccl*' test_programs=(devices_test devices_processes_test devices_input_test app_doctor_torch_test)
   copies=(--elements 67108864 --rounds 5 --least_ms 50)
   pictures=(--files 256 --links 48)
   batch=256 epochs=4 fed=(--rounds 3 --batch 256 --steps 15 --warmup 10)
@@ -59,6 +62,7 @@ if [ $dry = 0 ]; then
 else
   seconds=200 device=cpu copies_on=second kind=Second
   cores=2 model=resnet18
+  conformance='Nccl/TransportConformance.*Reduc*/Processes2' shards=2 train_on=cpu
   tests='Second/CommOnDevices.InPlace/*:Second/DeviceInput.*:Second/DoctorOfDevices.*'
   test_programs=(devices_test devices_input_test app_doctor_torch_test)
   copies=(--elements 1000 --rounds 1 --least_ms 1)
@@ -90,7 +94,8 @@ cases() { # seconds, filter, program
   local log=$logs/$3.log
   timeout "$(at_most "$1")" bash -c 'ours "$@"' run "$3" --gtest_filter="$2" > "$log" 2>&1
   local status=$?
-  grep -E '^\[  (FAILED|PASSED|SKIPPED)' "$log" | sort -u | sed "s/^/$3: /"
+  grep -E '^\[  (FAILED|PASSED)' "$log" | sort -u | sed "s/^/$3: /"
+  echo "$3: $(grep -cE '^\[  SKIPPED \].*ms\)' "$log") skipped"
   [ $status = 0 ] || { tail -n 20 "$log"; echo "$3: exit code $status"; return 1; }
   grep -q '^\[  PASSED  \] [1-9]' "$log" || { echo "$3: no device"; return 77; }
 }
@@ -116,9 +121,45 @@ part_nccl() {
   cases 60 "$kind/NcclAlone.*:$kind/GroupOfOne.*" gpu_test
   local status=$?
   grep -h '^NCCL ' "$logs/gpu_test.log" | sort -u
-  echo "several ranks over NCCL: not run, for NCCL refuses them on one card"
   mv "$logs/gpu_test.log" "$logs/nccl.log"
   return $status
+}
+conformance_shard() {
+  GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$1 timeout "$(at_most 150)" bash -c 'ours "$@"' run nccl_conformance \
+    --gtest_filter="$conformance" > "$logs/ranks-$1.log" 2>&1
+}
+# train_ranks NAME RANKS OPTIONS...: each rank is a host of its own to NCCL. Prints the weights' hash.
+train_ranks() {
+  local name=$1 ranks=$2 trainer
+  trainer=$(find_program argosy-torch)
+  # shellcheck disable=SC2016 # the rank's own
+  ARGOSY_LOG=info timeout "$(at_most 60)" bash -c 'ours "$@"' run argosy launch -n "$ranks" --log_dir "" bash -c \
+    'NCCL_HOSTID=$RANK exec "$@"' rank "$trainer" train --model lenet --data "fashion_mnist:$fashion,limit=256" \
+    --batch_size 8 --num_iters 6 --num_workers 1 --device $train_on --run_dir "$folder/$name" "${@:3}" \
+    > "$logs/train-$name.log" 2>&1 || { tail -n 5 "$logs/train-$name.log" >&2; return 1; }
+  [ "$train_on" = cpu ] || [ "$ranks" = 1 ] || grep -q "tensors of devices by NCCL" "$logs/train-$name.log" ||
+    { echo "train-$name: not over NCCL" >&2; return 1; }
+  ours argosy-torch checkpoint-hash "$folder/$name/model.pt" | cut -d' ' -f1
+}
+part_ranks() {
+  local worst=0 shard pids=() ranks hashes=() fashion=$folder/fashion-mnist
+  [ -d "$fashion" ] || fashion=/usr/share/datasets/fashion-mnist
+  for ((shard = 0; shard < shards; shard++)); do
+    conformance_shard "$shard" &
+    pids+=($!)
+  done
+  for shard in "${!pids[@]}"; do
+    wait "${pids[$shard]}" || { worst=1 && tail -n 15 "$logs/ranks-$shard.log"; }
+  done
+  grep -hE '^\[  (FAILED|PASSED)' "$logs"/ranks-*.log | sort | uniq -c
+  for ranks in 1 2 3; do
+    hashes+=("$(train_ranks "virtual-$ranks" "$ranks" --virtual_ranks 4)") || worst=1
+  done
+  echo "argosy train of 4 virtual ranks on 1, 2 and 3 processes: ${hashes[*]:0:3}"
+  [ "${hashes[0]}" = "${hashes[1]}" ] && [ "${hashes[0]}" = "${hashes[2]}" ] || worst=1
+  train_ranks plain 2 > /dev/null || worst=1
+  grep -hE 'tensors of devices by|finished after' "$logs/train-plain.log"
+  return $worst
 }
 part_exact() {
   cases 90 "$kind/Exact.*" gpu_test
