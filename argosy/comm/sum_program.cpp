@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "argosy/engine/device_program.h"
@@ -84,13 +85,16 @@ class Programs final {
     const std::string key = fmt::format("{} {} ", transport::to_string(dtype), average) +
                             std::string(tree.merges, tree.merges + tree.count);
     const std::lock_guard lock(mutex_);
-    std::unique_ptr<DeviceProgram>& program = programs_[key];
-    if (program == nullptr && programs_.size() <= kMostPrograms) {
-      program = std::make_unique<DeviceProgram>(
-          fmt::format("sum of {} {}", tree.count, transport::to_string(dtype)),
-          source_of_sum(tree, dtype, average));
+    if (const auto known = programs_.find(key); known != programs_.end()) {
+      return known->second.get();
     }
-    return program.get();
+    if (programs_.size() >= kMostPrograms) {
+      return nullptr;
+    }
+    auto made = std::make_unique<DeviceProgram>(
+        fmt::format("sum of {} {}", tree.count, transport::to_string(dtype)),
+        source_of_sum(tree, dtype, average));
+    return programs_.emplace(key, std::move(made)).first->second.get();
   }
 
  private:

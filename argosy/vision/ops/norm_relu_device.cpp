@@ -104,6 +104,14 @@ bool is_float_on(const at::Tensor& tensor, c10::Device device) {
          tensor.is_contiguous();
 }
 
+/// A momentum of none, the average of all batches, is not in the kernels.
+bool can_track(const engine::NormState& norm, c10::Device device) {
+  return !norm.options.track_running_stats() ||
+         (norm.options.momentum().has_value() && is_float_on(norm.running_mean, device) &&
+          is_float_on(norm.running_var, device) && norm.num_batches_tracked.defined() &&
+          norm.num_batches_tracked.device() == device);
+}
+
 /// In a form that kernels can read.
 at::Tensor readable(const at::Tensor& tensor) {
   const at::Tensor in_order = tensor.contiguous(kLast);
@@ -126,14 +134,10 @@ bool can_fuse(const engine::NormState& norm, const at::Tensor& images) {
   }
   const auto width = kVectorBytes / static_cast<int64_t>(images.element_size());
   const c10::Device device = images.device();
-  const bool tracks = norm.options.track_running_stats();
   return images.size(1) % width == 0 && images.numel() > images.size(1) && is_readable(images) &&
          norm.options.affine() && is_float_on(norm.weight, device) &&
          is_float_on(norm.bias, device) && norm.weight.numel() == images.size(1) &&
-         (!tracks ||
-          (norm.options.momentum().has_value() && is_float_on(norm.running_mean, device) &&
-           is_float_on(norm.running_var, device))) &&
-         program(type).runs_on(device);
+         can_track(norm, device) && program(type).runs_on(device);
 }
 
 Channels take_statistics(const engine::NormState& norm, const at::Tensor& images) {
