@@ -239,7 +239,8 @@ TEST_P(NcclAlone, TwoRanksOnOneCardAreRefused) {
       },
       {.deadline = 50s});
   for (const test::RankOutcome& outcome : outcomes) {
-    EXPECT_EQ(outcome.error_type, "argosy::CommError") << describe(outcome);
+    EXPECT_EQ(outcome.error_type, is_cuda() ? "argosy::ConfigError" : "argosy::CommError")
+        << describe(outcome);
     EXPECT_THAT(outcome.error,
                 HasSubstr(is_cuda() ? "rank 0 and rank 1 are on one device" : "Duplicate GPU"));
   }
