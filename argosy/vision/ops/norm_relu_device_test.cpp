@@ -24,9 +24,8 @@ constexpr double kMomentum = 0.1, kEpsilon = 1e-5;
 class Emulated final {
  public:
   Emulated(at::ScalarType type, int64_t channels)
-      : name_(type == at::kHalf       ? "_f16"
-              : type == at::kBFloat16 ? "_bf16"
-                                      : "_f32"),
+      : program_(compiled(type)),
+        name_(name_of(type)),
         channels_(static_cast<int>(channels)),
         columns_(static_cast<unsigned>(channels / (type == at::kFloat ? 4 : 8))) {}
 
