@@ -8,6 +8,7 @@
 #include <ATen/Functions.h>
 
 #include "argosy/engine/device_program.h"
+#include "argosy/vision/ops/norm_relu_source.h"
 
 namespace argosy::vision::ops::device {
 namespace {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include <ATen/core/Tensor.h>
 
 #include "argosy/engine/synced_norm.h"
@@ -41,8 +39,5 @@ struct Gradients {
                                   const at::Tensor& images,
                                   const at::Tensor& y,
                                   const Channels& channels);
-
-/// The kernels for images of a type. Their names end with it, as moments_bf16 does.
-[[nodiscard]] std::string norm_relu_source(at::ScalarType type);
 
 }  // namespace argosy::vision::ops::device

@@ -9,6 +9,7 @@
 #include <torch/torch.h>
 
 #include "argosy/engine/device_program.h"
+#include "argosy/vision/ops/norm_relu_source.h"
 #include "argosy/vision/ops/norm_test_support.h"
 
 #include "tests/support/emulated_program.h"

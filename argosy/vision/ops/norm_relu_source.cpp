@@ -1,4 +1,4 @@
-#include "argosy/vision/ops/norm_relu_device.h"
+#include "argosy/vision/ops/norm_relu_source.h"
 
 namespace argosy::vision::ops::device {
 namespace {
