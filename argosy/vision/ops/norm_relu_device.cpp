@@ -96,6 +96,16 @@ void* data(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.data_ptr() : nullptr;
 }
 
+/// Returns the counter that the kernels move. Module::to(at::kFloat) moves counters too, and f32
+/// have another pattern of bits: libtorch moves such a one here.
+void* counter_of(const engine::NormState& norm) {
+  if (norm.num_batches_tracked.scalar_type() == at::kLong) {
+    return data(norm.num_batches_tracked);
+  }
+  norm.num_batches_tracked.add_(1);
+  return nullptr;
+}
+
 Channels rows_of(const at::Tensor& all) {
   return {.mean = all[0], .inverse_std = all[1], .scale = all[2], .offset = all[3]};
 }
@@ -159,7 +169,7 @@ Channels take_statistics(const engine::NormState& norm, const at::Tensor& images
                data(norm.bias),
                tracks ? data(norm.running_mean) : nullptr,
                tracks ? data(norm.running_var) : nullptr,
-               tracks ? data(norm.num_batches_tracked) : nullptr,
+               tracks ? counter_of(norm) : nullptr,
                tracks ? *norm.options.momentum() : 0.0,
                norm.options.eps(),
                data(out));

@@ -30,7 +30,7 @@ class Emulated final {
         channels_(static_cast<int>(channels)),
         columns_(static_cast<unsigned>(channels / (type == at::kFloat ? 4 : 8))) {}
 
-  /// [4, C]: mean, 1 / std, scale, offset.
+  /// [4, C]: mean, 1 / std, scale, offset. `tracked`: undefined if another counts batches.
   [[nodiscard]] at::Tensor statistics(const at::Tensor& x,
                                       const at::Tensor& weight,
                                       const at::Tensor& bias,
@@ -51,7 +51,7 @@ class Emulated final {
                     bias.data_ptr(),
                     running_mean.data_ptr(),
                     running_var.data_ptr(),
-                    tracked.data_ptr(),
+                    data(tracked),
                     kMomentum,
                     kEpsilon,
                     out.data_ptr());
@@ -233,14 +233,51 @@ TEST(NormReluKernelsOfF32, LetNanPass) {
   EXPECT_EQ(y.isnan().sum().item<int64_t>(), 1);
 }
 
+/// Where relu stops it no gradient passes, not even an infinite one; a NaN stops none.
+TEST(NormReluKernelsOfF32, LetTheGradientsOfNanPass) {
+  const at::Tensor x = at::full({kPixels, 8}, 2.F);
+  x[3][1] = NAN;
+  x[4][2] = -1;
+  const at::Tensor dy = at::ones({kPixels, 8});
+  dy[4][2] = INFINITY;
+  at::Tensor passed = at::ones({kPixels, 8});
+  passed[4][2] = 0;
+  const at::Tensor identity = at::zeros({4, 8});
+  identity[1].fill_(1);
+  identity[2].fill_(1);
+  const Emulated kernels(at::kFloat, 8);
+  for (const bool with_residual : {false, true}) {
+    const at::Tensor y = with_residual ? x.clamp_min(0) : at::Tensor();
+    const Emulated::Gradients got = kernels.backward(dy, x, y, identity);
+    EXPECT_TRUE(got.channels[1].equal(passed.sum(0))) << "of the bias";
+    EXPECT_TRUE(got.images.isfinite().select(1, 2).all().item<bool>());
+    EXPECT_TRUE(got.images.select(1, 1).isnan().all().item<bool>());
+    EXPECT_TRUE(!with_residual || got.residual.equal(passed));
+  }
+}
+
+TEST(NormReluKernelsOfF32, MayLeaveTheCounterToOthers) {
+  const at::Tensor x = at::randn({kPixels, 8});
+  const at::Tensor ones = at::ones({8}), zeros = at::zeros({8});
+  const at::Tensor mean = at::zeros({8}), counted_mean = at::zeros({8});
+  const at::Tensor tracked = at::zeros({1}, at::kLong);
+  const Emulated kernels(at::kFloat, 8);
+  (void)kernels.statistics(x, ones, zeros, mean, at::ones({8}), at::Tensor());
+  (void)kernels.statistics(x, ones, zeros, counted_mean, at::ones({8}), tracked);
+  EXPECT_TRUE(mean.equal(counted_mean));
+  EXPECT_EQ(tracked.item<int64_t>(), 1);
+}
+
 TEST(NormReluKernelsOfF32, AreCompiledForGpus) {
   for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16}) {
-    const engine::CompiledProgram made =
-        engine::compile_program("norm_relu", device::norm_relu_source(type), "sm_90");
-    if (!made.has_compiler) {
-      GTEST_SKIP() << made.error;
+    for (const char* const architecture : {"sm_80", "sm_90"}) {
+      const engine::CompiledProgram made =
+          engine::compile_program("norm_relu", device::norm_relu_source(type), architecture);
+      if (!made.has_compiler) {
+        GTEST_SKIP() << made.error;
+      }
+      EXPECT_FALSE(made.code.empty()) << architecture << ": " << made.error;
     }
-    EXPECT_FALSE(made.code.empty()) << made.error;
   }
 }
 

@@ -156,7 +156,7 @@ __device__ void statistics(const float* partial, int blocks, const typename K::T
     const double unbiased = variance * pixels / (pixels - 1);
     running_mean[c] = (float)((1 - momentum) * running_mean[c] + momentum * mean);
     running_var[c] = (float)((1 - momentum) * running_var[c] + momentum * unbiased);
-    if (c == 0) {
+    if (c == 0 && tracked != nullptr) {
       *tracked += 1;
     }
   }
