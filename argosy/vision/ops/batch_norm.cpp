@@ -226,7 +226,8 @@ at::Tensor recorded_norm(const at::Tensor& images,
   ARGOSY_CHECK(peers_in(context) == nullptr,
                "vision.ops",
                "a second derivative through a norm over several processes is not there");
-  const at::Tensor centred = images - images.mean({0, 2, 3}, true);
+  const at::Tensor wide = images.to(weight.scalar_type());  // squares leave the range of f16
+  const at::Tensor centred = wide - wide.mean({0, 2, 3}, true);
   const at::Tensor variance = centred.square().mean({0, 2, 3}, true);
   const at::Tensor wanted = inverse_std.view({1, -1, 1, 1});
   const at::Tensor spare = wanted.pow(-2) - variance.detach();  // the norm's epsilon

@@ -86,9 +86,8 @@ void keep(torch::autograd::AutogradContext& context, const BatchStatistics& batc
 /// Returns the number of values per channel in all images.
 [[nodiscard]] double values_per_channel(const at::Tensor& images);
 
-/// Returns the normalized images by libtorch's operators, recorded by autograd for a second
-/// derivative.
-/// Errors: UsageError if the statistics were taken with peers.
+/// Returns the normalized images by libtorch's operators, in the weight's type, recorded by
+/// autograd for a second derivative. Errors: UsageError if the statistics were taken with peers.
 [[nodiscard]] at::Tensor recorded_norm(const at::Tensor& images,
                                        const at::Tensor& weight,
                                        const at::Tensor& bias,

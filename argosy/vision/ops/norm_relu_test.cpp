@@ -226,5 +226,34 @@ TEST(NormRelu, ASecondDerivativeIsThatOfTheOperators) {
   }
 }
 
+/// What a second derivative of 16-bit images goes through, which only CUDA has.
+TEST(NormRelu, ImagesOf16BitsAreRecordedInF32) {
+  for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
+    const at::Tensor x = (images_of({3, 4, 6, 6}, 10).detach() * 300).to(type).contiguous(kLast);
+    const at::Tensor images = x.clone().requires_grad_();
+    const at::Tensor wide = x.to(at::kDouble).requires_grad_();
+    const nn::BatchNorm2d norm = norm_of(4);
+    const at::Tensor expected = at::batch_norm(wide,
+                                               norm->weight.detach().to(at::kDouble),
+                                               norm->bias.detach().to(at::kDouble),
+                                               {},
+                                               {},
+                                               true,
+                                               0.1,
+                                               1e-5,
+                                               false);
+    const at::Tensor inverse_std =
+        (wide.detach().var({0, 2, 3}, /*unbiased=*/false) + 1e-5).rsqrt().to(at::kFloat);
+    torch::autograd::AutogradContext context;
+    const at::Tensor normed = recorded_norm(images, norm->weight, norm->bias, inverse_std, context);
+    expect_close(normed.detach().to(at::kDouble), expected.detach(), 1e-5, "values");
+    const at::Tensor dy = at::linspace(-1, 2, x.numel()).view(x.sizes()).to(type);
+    const at::Tensor dx = recorded_gradients(normed, dy, {images})[0];
+    expected.backward(dy.to(at::kDouble));
+    EXPECT_EQ(dx.scalar_type(), type);
+    expect_close(dx.detach().to(at::kDouble), wide.grad(), 1e-2, "gradient");
+  }
+}
+
 }  // namespace
 }  // namespace argosy::vision::ops
