@@ -155,8 +155,15 @@ bool same_kind(const at::Tensor& a, const at::Tensor& b) {
   return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() && a.device() == b.device();
 }
 
-bool has_kernels(const engine::NormState& norm, const at::Tensor& images) {
-  return images.is_cuda() ? device::can_fuse(norm, images) : can_fuse(norm, images);
+/// `residual`: may be undefined. Only the device's kernels ask where memory begins; if the CPU's
+/// did, bits would depend on it.
+bool has_kernels(const engine::NormState& norm,
+                 const at::Tensor& images,
+                 const at::Tensor& residual) {
+  if (images.is_cuda()) {
+    return device::can_fuse(norm, images) && (!residual.defined() || device::is_readable(residual));
+  }
+  return can_fuse(norm, images) && (!residual.defined() || residual.is_contiguous(kLast));
 }
 
 at::Tensor apply(const engine::NormState& norm,
@@ -168,7 +175,7 @@ at::Tensor apply(const engine::NormState& norm,
 }  // namespace
 
 at::Tensor norm_relu(const Norm& norm, const at::Tensor& images) {
-  if (!has_kernels(norm.state(), images)) {
+  if (!has_kernels(norm.state(), images, at::Tensor())) {
     return norm(images).relu_();
   }
   return apply(norm.state(), images, c10::nullopt);
@@ -178,7 +185,7 @@ at::Tensor norm_add_relu(const Norm& norm, const at::Tensor& images, const at::T
   if (!same_kind(images, residual)) {
     return (norm(images) + residual).relu_();
   }
-  if (!has_kernels(norm.state(), images) || !device::is_readable(residual)) {
+  if (!has_kernels(norm.state(), images, residual)) {
     return norm(images).add_(residual).relu_();
   }
   return apply(norm.state(), images, residual);
