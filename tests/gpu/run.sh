@@ -51,7 +51,7 @@ if [ $dry = 0 ]; then
   seconds=${GPU_SECONDS:-540} device=cuda:0 copies_on=cuda:0 kind=Cuda
   cores=$(nproc) model=resnet50
   conformance='NcclOnCuda/*' shards=4 train_on=cuda
-  tests='Cuda/*-*CommOnDevices.OverNccl*' test_programs=(devices_test devices_processes_test devices_input_test app_doctor_torch_test)
+  tests='Cuda/*' test_programs=(devices_test devices_processes_test devices_input_test app_doctor_torch_test)
   copies=(--elements 67108864 --rounds 5 --least_ms 50)
   pictures=(--files 256 --links 48)
   batch=256 epochs=4 fed=(--rounds 3 --batch 256 --steps 15 --warmup 10)

@@ -1,10 +1,7 @@
 /// Tensors that are not on the CPU, through the host's memory: every operation gives there what it
 /// gives on the CPU.
-#include <atomic>
-#include <chrono>
 #include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <c10/core/DeviceGuard.h>
@@ -18,7 +15,6 @@
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/test_ranks.h"
 
-#include "tests/support/held_stream.h"
 #include "tests/support/on_devices.h"
 
 namespace argosy::comm {
@@ -151,49 +147,6 @@ TEST_P(CommOnDevices, ALeafAndItsVersionArePassedByAsOnTheCpu) {
     all_reduce(leaf, world);
     EXPECT_TRUE(leaf.is_leaf());
     expect_equal(leaf, at::full({3}, 2.F));
-  });
-}
-
-// Elsewhere operations wait for the device.
-
-/// The allocator of libtorch knows nothing of it.
-TEST_P(CommOnDevices, OverNcclKeepForeignMemoryUntilTheDeviceHasPassed) {
-  with_threads(2, [&](Group& world) {
-    const at::Device own = device(world.rank());
-    const at::Tensor memory = at::ones({100}, at::TensorOptions(own));
-    all_reduce(memory.clone(), world);  // connects
-    std::atomic<bool> gone{false};
-    test::HeldStream held(c10::impl::VirtualGuardImpl(own.type()).getStream(own));
-    const Work work = all_reduce_async(at::for_blob(memory.data_ptr(), {100})
-                                           .deleter([&](void*) { gone = true; })
-                                           .target_device(own)
-                                           .options(memory.options())
-                                           .make_tensor(),
-                                       world);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    EXPECT_FALSE(gone);
-    held.release();
-    work.wait(std::chrono::seconds(10));
-    EXPECT_TRUE(gone);
-    expect_equal(memory, at::full({100}, 2.0F));
-  });
-}
-
-/// What is copied back behind a collective goes to where nothing else is by then.
-TEST_P(CommOnDevices, OverNcclLeaveTheMemoryOfATensorThatIsGone) {
-  with_threads(2, [&](Group& world) {
-    const at::Device own = device(world.rank());
-    for (int round = 0; round < 30; ++round) {
-      const Work work =
-          all_reduce_async(at::ones({64, 128}, at::TensorOptions(own)).slice(1, 0, 64), world);
-      at::Tensor next;
-      for (int again = 0; again < 8; ++again) {
-        next = at::full({64, 128}, 5.0F, at::TensorOptions(own));
-        std::this_thread::sleep_for(std::chrono::microseconds(500));
-      }
-      work.wait();
-      expect_equal(next, at::full({64, 128}, 5.0F));
-    }
   });
 }
 
