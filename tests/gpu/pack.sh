@@ -10,7 +10,7 @@
 #       argosy_cli argosy_torch_cli nccl_conformance gpu_test gpu_copies gpu_pictures bench_train_step bench_picture_input
 set -euo pipefail
 [ $# = 2 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-build=$1 out=$(mktemp -d)
+build=$1 out=$(mktemp -d) fashion=/usr/share/datasets/fashion-mnist
 trap 'rm -rf "$out"' EXIT
 mkdir -p "$out/bin" "$out/lib"
 for program in devices_test devices_processes_test devices_input_test app_doctor_torch_test argosy argosy-torch \
@@ -24,10 +24,11 @@ ldd "$out"/bin/* | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
   grep -vE '/(libtorch|libc10|libshm|libgomp|libstdc|libgcc_s|libc\.|libm\.|libdl|librt|libpthread|ld-linux)' |
   grep -vE '/lib(cu(da|dnn|blas|fft|file|rand|solver|sparse|pti)|nccl|nv)' |
   xargs cp -Lt "$out/lib"
+[ -d $fashion ] || { echo "pack.sh: no $fashion (package dataset-fashion-mnist)" >&2; exit 1; }
 # The first pictures of the real set: header of an IDX file, elements of one, how many.
 cut_of() { # name, bytes before the elements, bytes of each, header, pictures
   mkdir -p "$out/fashion-mnist"
-  { printf '%b' "$4" && head -c $(($3 * $5)) < <(zcat "/usr/share/datasets/fashion-mnist/$1.gz" | tail -c +$(($2 + 1))); } |
+  { printf '%b' "$4" && head -c $(($3 * $5)) < <(zcat "$fashion/$1.gz" | tail -c +$(($2 + 1))); } |
     gzip > "$out/fashion-mnist/$1.gz"
 }
 for part in train t10k; do

@@ -9,7 +9,8 @@
 #     nccl     the libnccl.so.2 that PyTorch brings: every call in a communicator of one rank, our transport in a
 #              group of one
 #     ranks    several ranks over it on one card, which it takes for hosts: the conformance suite in the exact mode,
-#              with ranks that fail and die, and argosy train. Between them it goes by TCP, so no time means anything
+#              with ranks that fail and die, trainings in both modes, and argosy train; 150 s at most. Between the ranks
+#              it goes by TCP, so no time means anything
 #     exact    sums of NCCL's exact mode against the CPU's bits: all types, reductions and trees
 #     copies   rates of copies, and of the exact mode's sums beside them
 #     input    JPEGs to batches on all cores, alone and beside ResNet-50's steps; the same in PyTorch
@@ -18,13 +19,13 @@
 # and the goals beside them. Exit code: 0, or 1 where a part failed or none ran.
 #
 # The machine: one GPU, Python with PyTorch and torchvision, no network. On one that is lent for minutes the first call
-# is best "tests doctor nccl ranks exact copies", the second "input steps". GPU_SECONDS (540): when the last rounds end; what
-# still runs 40 s later is stopped. --dry in front of PROGRAMS runs the same at tiny sizes on stand-ins for a GPU, whose
-# figures mean nothing.
+# is best "tests doctor nccl ranks exact copies", the second "input steps". GPU_SECONDS (540): when the last rounds
+# end; what still runs 40 s later is stopped. --dry in front of PROGRAMS runs the same at tiny sizes on stand-ins for a
+# GPU, whose figures mean nothing.
 set -uo pipefail
 dry=0
 [ "${1-}" != --dry ] || { dry=1; shift; }
-[ $# -ge 2 ] || { sed -n '2,21s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,/^set /s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 programs=$(realpath "$1") out=$(realpath -m "$2")
 shift 2
 parts=("$@")
@@ -50,8 +51,8 @@ find_program() { find "$programs" -type f -executable -name "$1" -print -quit; }
 if [ $dry = 0 ]; then
   seconds=${GPU_SECONDS:-540} device=cuda:0 copies_on=cuda:0 kind=Cuda
   cores=$(nproc) model=resnet50
-  conformance='NcclOnCuda/*' shards=4 train_on=cuda
-  tests='Cuda/*' test_programs=(devices_test devices_processes_test devices_input_test app_doctor_torch_test)
+  conformance='NcclOnCuda/*' shards=4 train_on=cuda over_nccl='Cuda/NcclInProcesses.*:Cuda/*OverNccl*'
+  tests="Cuda/*-$over_nccl" test_programs=(devices_test devices_processes_test devices_input_test app_doctor_torch_test)
   copies=(--elements 67108864 --rounds 5 --least_ms 50)
   pictures=(--files 256 --links 48)
   batch=256 epochs=4 fed=(--rounds 3 --batch 256 --steps 15 --warmup 10)
@@ -63,6 +64,7 @@ else
   seconds=200 device=cpu copies_on=second kind=Second
   cores=2 model=resnet18
   conformance='Nccl/TransportConformance.*Reduc*/Processes2' shards=2 train_on=cpu
+  over_nccl='Second/NcclInProcesses.ShareADevice*'
   tests='Second/CommOnDevices.InPlace/*:Second/DeviceInput.*:Second/DoctorOfDevices.*'
   test_programs=(devices_test devices_input_test app_doctor_torch_test)
   copies=(--elements 1000 --rounds 1 --least_ms 1)
@@ -84,14 +86,15 @@ export programs libraries
 # --- the parts: 0 passed, 77 not run, else failed; the last line of the log says why
 
 # A limit in seconds, or what is left if that is less. Never 0, which means no limit to timeout.
+latest=$((seconds + 40))
 at_most() {
-  local left=$((seconds + 40 - SECONDS))
+  local left=$((latest - SECONDS))
   [ $left -ge 1 ] || left=1
   echo $(($1 < left ? $1 : left))
 }
 # A program of tests. Where there is no device all its cases skip themselves, and it ends well.
-cases() { # seconds, filter, program
-  local log=$logs/$3.log
+cases() { # seconds, filter, program, and the log's name if it is not the program's
+  local log=$logs/${4:-$3}.log
   timeout "$(at_most "$1")" bash -c 'ours "$@"' run "$3" --gtest_filter="$2" > "$log" 2>&1
   local status=$?
   grep -E '^\[  (FAILED|PASSED)' "$log" | sort -u | sed "s/^/$3: /"
@@ -118,15 +121,29 @@ part_doctor() {
   ! grep -qE '^bad +(libtorch|argosy-torch|GPU|between GPUs|NCCL) ' "$log" && grep -qE ' GPU 0 |"libtorch"' "$log"
 }
 part_nccl() {
-  cases 60 "$kind/NcclAlone.*:$kind/GroupOfOne.*" gpu_test
+  cases 60 "$kind/NcclAlone.*:$kind/GroupOfOne.*" gpu_test nccl
   local status=$?
-  grep -h '^NCCL ' "$logs/gpu_test.log" | sort -u
-  mv "$logs/gpu_test.log" "$logs/nccl.log"
+  grep -h '^NCCL ' "$logs/nccl.log" | sort -u
   return $status
 }
-conformance_shard() {
-  GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$1 timeout "$(at_most 150)" bash -c 'ours "$@"' run nccl_conformance \
-    --gtest_filter="$conformance" > "$logs/ranks-$1.log" 2>&1
+# The suite in some processes at once. The names of cases that failed stand above its line.
+conformance_in_shards() {
+  local worst=0 shard pids=() log passed
+  for ((shard = 0; shard < shards; shard++)); do
+    GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard timeout "$(at_most 150)" bash -c 'ours "$@"' run \
+      nccl_conformance --gtest_filter="$conformance" > "$logs/ranks-$shard.log" 2>&1 &
+    pids+=($!)
+  done
+  for shard in "${!pids[@]}"; do
+    wait "${pids[$shard]}"
+    local status=$? log=$logs/ranks-$shard.log
+    [ $status = 0 ] || { worst=1 && tail -n 15 "$log" && echo "nccl_conformance, shard $shard: exit code $status"; }
+  done
+  grep -hE '^\[  FAILED  \] .*ms\)$' "$logs"/ranks-?.log
+  passed=$(cat "$logs"/ranks-?.log | grep -c '^\[       OK ')
+  echo "nccl_conformance: $passed cases passed in $shards shards"
+  [ "$passed" != 0 ] || worst=1
+  return $worst
 }
 # train_ranks NAME RANKS OPTIONS...: each rank is a host of its own to NCCL. Prints the weights' hash.
 train_ranks() {
@@ -134,38 +151,38 @@ train_ranks() {
   trainer=$(find_program argosy-torch)
   # shellcheck disable=SC2016 # the rank's own
   ARGOSY_LOG=info timeout "$(at_most 60)" bash -c 'ours "$@"' run argosy launch -n "$ranks" --log_dir "" bash -c \
-    'NCCL_HOSTID=$RANK exec "$@"' rank "$trainer" train --model lenet --data "fashion_mnist:$fashion,limit=256" \
+    'NCCL_HOSTID=rank-$RANK exec "$@"' rank "$trainer" train --model lenet --data "fashion_mnist:$fashion,limit=256" \
     --batch_size 8 --num_iters 6 --num_workers 1 --device $train_on --run_dir "$folder/$name" "${@:3}" \
     > "$logs/train-$name.log" 2>&1 || { tail -n 5 "$logs/train-$name.log" >&2; return 1; }
   [ "$train_on" = cpu ] || [ "$ranks" = 1 ] || grep -q "tensors of devices by NCCL" "$logs/train-$name.log" ||
     { echo "train-$name: not over NCCL" >&2; return 1; }
   ours argosy-torch checkpoint-hash "$folder/$name/model.pt" | cut -d' ' -f1
 }
-part_ranks() {
-  local worst=0 shard pids=() ranks hashes=() fashion=$folder/fashion-mnist
+# With virtual ranks the weights are one file's, on any number of processes.
+train_in_ranks() {
+  local worst=0 ranks hashes=() fashion=$folder/fashion-mnist
   [ -d "$fashion" ] || fashion=/usr/share/datasets/fashion-mnist
-  for ((shard = 0; shard < shards; shard++)); do
-    conformance_shard "$shard" &
-    pids+=($!)
-  done
-  for shard in "${!pids[@]}"; do
-    wait "${pids[$shard]}" || { worst=1 && tail -n 15 "$logs/ranks-$shard.log"; }
-  done
-  grep -hE '^\[  (FAILED|PASSED)' "$logs"/ranks-*.log | sort | uniq -c
   for ranks in 1 2 3; do
     hashes+=("$(train_ranks "virtual-$ranks" "$ranks" --virtual_ranks 4)") || worst=1
   done
-  echo "argosy train of 4 virtual ranks on 1, 2 and 3 processes: ${hashes[*]:0:3}"
-  [ "${hashes[0]}" = "${hashes[1]}" ] && [ "${hashes[0]}" = "${hashes[2]}" ] || worst=1
+  echo "argosy train of 4 virtual ranks on 1, 2 and 3 processes: ${hashes[*]}"
+  [ "${hashes[0]}" = "${hashes[1]}" ] && [ "${hashes[0]}" = "${hashes[2]}" ] ||
+    { worst=1 && echo "argosy train of 4 virtual ranks: the weights differ"; }
   train_ranks plain 2 > /dev/null || worst=1
   grep -hE 'tensors of devices by|finished after' "$logs/train-plain.log"
   return $worst
 }
+part_ranks() {
+  local worst=0 latest=$((SECONDS + 150 < latest ? SECONDS + 150 : latest)) others
+  cases 140 "$over_nccl" devices_processes_test ranks-trainings &
+  others=$!
+  conformance_in_shards || worst=1
+  wait $others || worst=1
+  train_in_ranks || worst=1
+  return $worst
+}
 part_exact() {
-  cases 90 "$kind/Exact.*" gpu_test
-  local status=$?
-  mv "$logs/gpu_test.log" "$logs/exact.log"
-  return $status
+  cases 90 "$kind/Exact.*" gpu_test exact
 }
 part_copies() {
   if [ $dry = 0 ]; then

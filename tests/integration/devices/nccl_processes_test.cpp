@@ -70,18 +70,21 @@ class NcclInProcesses : public test::OnDevicesInProcesses {
     return try_run_on(own, ranks, timeout, body);
   }
   /// What a rank may need to come, on a machine that others keep busy.
-  [[nodiscard]] std::chrono::seconds soon() const { return is_cuda() ? 10s : 4s; }
+  [[nodiscard]] std::chrono::seconds soon() const { return is_cuda() ? 15s : 4s; }
   void run(int ranks, const Body& body) const { expect_ok(try_run(ranks, kLong, body)); }
   /// `own(rank)` is called in the rank, before anything else.
-  static std::vector<test::RankOutcome> try_run_on(const std::function<at::Device(int)>& own,
-                                                   int ranks,
-                                                   std::chrono::milliseconds timeout,
-                                                   const Body& body) {
+  [[nodiscard]] std::vector<test::RankOutcome> try_run_on(const std::function<at::Device(int)>& own,
+                                                          int ranks,
+                                                          std::chrono::milliseconds timeout,
+                                                          const Body& body) const {
     const test::TempDir folder;
     return test::try_run_ranks(
         ranks,
         [&](int rank) {
           torch::set_num_threads(1);
+          if (!is_cuda()) {
+            ::setenv("ARGOSY_NCCL_LIBRARY", ARGOSY_FAKE_NCCL, 1);
+          }
           const at::Device device = own(rank);
           body(comm::connect({.backend = "cpu:shm,cuda:nccl",
                               .store = rendezvous::file_store((folder.path() / "store").string()),
