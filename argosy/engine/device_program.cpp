@@ -240,7 +240,7 @@ DeviceProgram::~DeviceProgram() = default;
 
 const DeviceProgram::Loaded& DeviceProgram::loaded_on(c10::Device device) {
   const std::lock_guard lock(mutex_);
-  const auto index = static_cast<size_t>(device.index());
+  const size_t index = static_cast<unsigned char>(device.index());
   if (devices_.size() <= index) {
     devices_.resize(index + 1);
   }

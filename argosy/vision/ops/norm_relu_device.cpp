@@ -192,12 +192,12 @@ at::Tensor norm_relu(const at::Tensor& images,
   return y;
 }
 
-Gradients gradients(const at::Tensor& given,
+Gradients gradients(const at::Tensor& dy,
                     const at::Tensor& images,
                     const at::Tensor& y,
                     const Channels& channels) {
   const Shape shape(images);
-  const at::Tensor dy = readable(given);
+  const at::Tensor passed_on = readable(dy);
   const float* const of_channels = channels.mean.data_ptr<float>();
   const DeviceProgram::Grid grid = shape.grid_of_sums();
   const at::Tensor partial = shape.floats(2 * int64_t{grid.blocks});
@@ -207,7 +207,7 @@ Gradients gradients(const at::Tensor& given,
   }
   shape.launch("gradient_sums",
                grid,
-               dy.data_ptr(),
+               passed_on.data_ptr(),
                images.data_ptr(),
                data(y),
                shape.pixels,
@@ -226,7 +226,7 @@ Gradients gradients(const at::Tensor& given,
                data(of_gradient));
   shape.launch("image_gradient",
                shape.grid_of_pixels(),
-               y.defined() ? data(out.residual) : dy.data_ptr(),
+               y.defined() ? data(out.residual) : passed_on.data_ptr(),
                images.data_ptr(),
                shape.pixels,
                shape.channels,
