@@ -66,6 +66,9 @@ class Queue final : public transport::DeviceQueue {
   void follow(DeviceMark& /*place*/) override {}
   [[nodiscard]] std::shared_ptr<void> allocate(int64_t /*bytes*/) override { return nullptr; }
   void copy(void* /*to*/, const void* /*from*/, int64_t /*bytes*/) override {}
+  void prepare(const transport::Terms& /*terms*/,
+               transport::DType /*dtype*/,
+               transport::ReduceOp /*op*/) override {}
   void reduce(const transport::Terms& /*terms*/,
               void* /*destination*/,
               int64_t /*count*/,

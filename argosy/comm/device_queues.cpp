@@ -112,6 +112,9 @@ class StreamQueue final : public transport::DeviceQueue {
     const c10::StreamGuard guard(stream_);
     tensor(to, bytes, DType::kU8).copy_(tensor(from, bytes, DType::kU8), /*non_blocking=*/true);
   }
+  void prepare(const Terms& terms, DType dtype, ReduceOp op) override {
+    (void)prepare_sum(stream_.device(), terms, dtype, op);
+  }
   void reduce(
       const Terms& terms, void* destination, int64_t count, DType dtype, ReduceOp op) override {
     const c10::StreamGuard guard(stream_);

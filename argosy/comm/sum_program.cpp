@@ -20,6 +20,7 @@ using transport::DType;
 using transport::ReduceOp;
 using transport::Terms;
 
+constexpr const char* kKernel = "sum";
 constexpr int kMostTerms = 64;  // their addresses are a kernel's arguments
 constexpr size_t kMostPrograms = 64;
 constexpr uintptr_t kVectorBytes = 16;
@@ -102,6 +103,17 @@ class Programs final {
   std::map<std::string, std::unique_ptr<DeviceProgram>> programs_;
 };
 
+/// nullptr: there is no kernel for it.
+DeviceProgram* program_for(c10::Device device, const Terms& terms, DType dtype, ReduceOp op) {
+  const bool average = op == ReduceOp::kAvg;
+  if (!device.is_cuda() || !is_float(dtype) || !(average || op == ReduceOp::kSum) ||
+      terms.count > kMostTerms) {
+    return nullptr;
+  }
+  DeviceProgram* const program = Programs::all().find(terms, dtype, average);
+  return program != nullptr && program->runs_on(device) ? program : nullptr;
+}
+
 }  // namespace
 
 std::string source_of_sum(const Terms& tree, DType dtype, bool average) {
@@ -149,19 +161,22 @@ extern "C" __global__ void sum(Terms terms, T* to, long long vectors, long long 
                      fmt::arg("sum_of_elements", sum("(terms.data[{}][i])")));
 }
 
+bool prepare_sum(c10::Device device, const Terms& terms, DType dtype, ReduceOp op) {
+  DeviceProgram* const program = program_for(device, terms, dtype, op);
+  if (program != nullptr) {
+    program->prepare(device, kKernel);
+  }
+  return program != nullptr;
+}
+
 bool sum_by_kernel(c10::Device device,
                    const Terms& terms,
                    void* destination,
                    int64_t count,
                    DType dtype,
                    ReduceOp op) {
-  const bool average = op == ReduceOp::kAvg;
-  if (!device.is_cuda() || !is_float(dtype) || !(average || op == ReduceOp::kSum) ||
-      terms.count > kMostTerms) {
-    return false;
-  }
-  DeviceProgram* const program = Programs::all().find(terms, dtype, average);
-  if (program == nullptr || !program->runs_on(device)) {
+  DeviceProgram* const program = program_for(device, terms, dtype, op);
+  if (program == nullptr) {
     return false;
   }
   if (count == 0) {
@@ -178,7 +193,7 @@ bool sum_by_kernel(c10::Device device,
   const DeviceProgram::Grid grid{.blocks = static_cast<unsigned>(blocks), .threads = kThreads};
   const auto launch = [&](auto divisor) {
     program->launch(device,
-                    "sum",
+                    kKernel,
                     grid,
                     data,
                     destination,

@@ -10,10 +10,16 @@
 // Internal to the room.
 namespace argosy::comm {
 
-/// transport::reduce() by one kernel in the device's current stream: the same bits. It reads each
-/// term once and writes each sum once. Returns false where there is no such kernel: for other
-/// operations than sums and averages of floats, many terms, and devices that run no DeviceProgram.
-/// A kernel is compiled for each tree, which takes some tenths of a second the first time.
+/// Compiles and loads the kernel for sums of this tree, which takes some tenths of a second the
+/// first time. Returns false where there is none: for other operations than sums and averages of
+/// floats, many terms, and devices that run no DeviceProgram. The terms' data is not read.
+[[nodiscard]] bool prepare_sum(c10::Device device,
+                               const transport::Terms& terms,
+                               transport::DType dtype,
+                               transport::ReduceOp op);
+/// transport::reduce() by that kernel in the device's current stream: the same bits, but for those
+/// of a NaN. It reads each term once and writes each sum once. Returns false where there is no
+/// kernel.
 [[nodiscard]] bool sum_by_kernel(c10::Device device,
                                  const transport::Terms& terms,
                                  void* destination,

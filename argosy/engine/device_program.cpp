@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <type_traits>
 #include <utility>
 
@@ -142,6 +143,8 @@ struct Driver {
                 void** args,
                 void** extra);
 
+  int (*context)(void** current);  ///< CUDA's alone
+
   [[nodiscard]] bool is_complete() const {
     return load != nullptr && function != nullptr && launch != nullptr;
   }
@@ -159,6 +162,7 @@ Driver find_driver() {
   found.function = gpu::loaded<decltype(found.function)>((prefix + "GetFunction").c_str(), library);
   found.launch = gpu::loaded<decltype(found.launch)>(
       rocm ? "hipModuleLaunchKernel" : "cuLaunchKernel", library);
+  found.context = gpu::loaded<decltype(found.context)>("cuCtxGetCurrent", library);
   return found;
 }
 
@@ -167,15 +171,15 @@ const Driver& driver() {
   return found;
 }
 
-/// The driver's functions take the context that the runtime makes current with a thread's first
-/// call for a device.
-void make_context_current(c10::Device device) {
-  thread_local c10::DeviceIndex known = -1;
-  if (known != device.index()) {
-    if (const auto free = gpu::loaded<int (*)(void*)>("cudaFree")) {
-      (void)free(nullptr);
-    }
-    known = device.index();
+/// CUDA's driver works in the thread's context, which the runtime makes with a first call.
+void need_context() {
+  void* current = nullptr;
+  if (driver().context == nullptr || (driver().context(&current) == 0 && current != nullptr)) {
+    return;
+  }
+  if (const auto free = gpu::loaded<int (*)(void*)>("cudaFree")) {
+    const int error = free(nullptr);
+    TORCH_CHECK(error == 0, "CUDA makes no context in this thread, error ", error);
   }
 }
 
@@ -207,64 +211,96 @@ CompiledProgram compile_program(const std::string& name,
   return made;
 }
 
-/// What a device has of the program.
+/// What a device has of the program. Modules stay with the device: at the end of the program there
+/// may be no device any more.
 struct DeviceProgram::Loaded {
   void* module = nullptr;  // null: it cannot run there
+  std::map<std::string, void*> kernels{};
 
-  static Loaded on(c10::Device device, const std::string& name, const std::string& source) {
-    const auto cannot = [&](const std::string& why) {
-      log::warn(
-          "{}: no kernel \"{}\", so libtorch's operators run instead: {}", device.str(), name, why);
-      return Loaded{};
-    };
-    if (!gpu::has_streams() || !driver().is_complete()) {
-      return cannot("the driver's library is not there");
+  static std::unique_ptr<Loaded> on(c10::Device device,
+                                    const std::string& name,
+                                    const std::string& source) {
+    auto loaded = std::make_unique<Loaded>();
+    const CompiledProgram made = compiled_for(device, name, source);
+    if (made.code.empty()) {
+      log::warn("{}: no kernel \"{}\", so libtorch's operators run instead: {}",
+                device.str(),
+                name,
+                made.error);
+      return loaded;
     }
     const c10::DeviceGuard guard(device);
-    make_context_current(device);
-    const CompiledProgram made = compile_program(name, source, gpu::architecture(device));
-    if (made.code.empty()) {
-      return cannot(made.error);
+    need_context();
+    const int error = driver().load(&loaded->module, made.code.data());
+    TORCH_CHECK(error == 0,
+                device,
+                ": the driver refuses the kernel \"",
+                name,
+                "\", error ",
+                error,
+                ". ARGOSY_DEVICE_KERNELS=0, on all ranks, does without");
+    return loaded;
+  }
+
+  /// nullptr: there is none of that name.
+  [[nodiscard]] void* kernel(const std::string& name) {
+    void*& known = kernels[name];
+    if (known == nullptr && driver().function(&known, module, name.c_str()) != 0) {
+      known = nullptr;
     }
-    Loaded loaded;
-    const int error = driver().load(&loaded.module, made.code.data());
-    return error == 0 ? loaded : cannot(fmt::format("the driver refuses it (error {})", error));
+    return known;
+  }
+
+ private:
+  static CompiledProgram compiled_for(c10::Device device,
+                                      const std::string& name,
+                                      const std::string& source) {
+    if (!gpu::has_streams() || !driver().is_complete()) {
+      return {.error = "the driver's library is not there", .has_compiler = false};
+    }
+    return compile_program(name, source, gpu::architecture(device));
   }
 };
 
 DeviceProgram::DeviceProgram(std::string name, std::string source)
     : name_(std::move(name)), source_(std::move(source)) {}
 
-/// Modules stay with the device: at the end of the program there may be no device any more.
 DeviceProgram::~DeviceProgram() = default;
 
-const DeviceProgram::Loaded& DeviceProgram::loaded_on(c10::Device device) {
-  const std::lock_guard lock(mutex_);
+/// With mutex_ held.
+DeviceProgram::Loaded& DeviceProgram::loaded_on(c10::Device device) {
   const size_t index = static_cast<unsigned char>(device.index());
   if (devices_.size() <= index) {
     devices_.resize(index + 1);
   }
   if (devices_[index] == nullptr) {
-    devices_[index] = std::make_unique<const Loaded>(Loaded::on(device, name_, source_));
+    devices_[index] = Loaded::on(device, name_, source_);
   }
   return *devices_[index];
 }
 
 bool DeviceProgram::runs_on(c10::Device device) {
   static const bool wanted = env::get_bool("ARGOSY_DEVICE_KERNELS").value_or(true);
-  return wanted && device.is_cuda() && loaded_on(device).module != nullptr;
+  if (!wanted || !device.is_cuda()) {
+    return false;
+  }
+  const std::lock_guard lock(mutex_);
+  return loaded_on(device).module != nullptr;
+}
+
+void* DeviceProgram::kernel_on(c10::Device device, const char* name) {
+  ARGOSY_CHECK(runs_on(device), kProgram, "\"{}\" does not run on {}", name_, device.str());
+  const c10::DeviceGuard guard(device);
+  need_context();
+  const std::lock_guard lock(mutex_);
+  void* const kernel = loaded_on(device).kernel(name);
+  ARGOSY_CHECK(kernel != nullptr, kProgram, "\"{}\" has no kernel \"{}\"", name_, name);
+  return kernel;
 }
 
 void DeviceProgram::queue(c10::Device device, const char* kernel, const Grid& grid, void** args) {
-  ARGOSY_CHECK(runs_on(device), kProgram, "\"{}\" does not run on {}", name_, device.str());
+  void* const function = kernel_on(device, kernel);
   const c10::DeviceGuard guard(device);
-  make_context_current(device);
-  void* function = nullptr;
-  ARGOSY_CHECK(driver().function(&function, loaded_on(device).module, kernel) == 0,
-               kProgram,
-               "\"{}\" has no kernel \"{}\"",
-               name_,
-               kernel);
   const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
   const int error = driver().launch(function,
                                     grid.blocks,
@@ -278,6 +314,10 @@ void DeviceProgram::queue(c10::Device device, const char* kernel, const Grid& gr
                                     args,
                                     nullptr);
   TORCH_CHECK(error == 0, name_, ".", kernel, ": the driver refuses the launch, error ", error);
+}
+
+void DeviceProgram::prepare(c10::Device device, const char* kernel) {
+  (void)kernel_on(device, kernel);
 }
 
 }  // namespace argosy::engine

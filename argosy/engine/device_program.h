@@ -43,10 +43,15 @@ class DeviceProgram final {
   DeviceProgram(DeviceProgram&&) = delete;
   DeviceProgram& operator=(DeviceProgram&&) = delete;
 
-  /// Whether launch() works there. The first call for a device compiles, which takes some tenths of
-  /// a second; where that fails a warning says why. Never with ARGOSY_DEVICE_KERNELS=0.
+  /// Whether launch() works there. The first call for a device compiles and loads, which takes some
+  /// tenths of a second and may wait for the whole device. Without a compiler for it a warning says
+  /// why not. Never with ARGOSY_DEVICE_KERNELS=0.
+  /// Errors: c10::Error where the driver refuses what was compiled, as without memory: to go on
+  /// without would give other bits than other processes have.
   [[nodiscard]] bool runs_on(c10::Device device);
 
+  /// Loads a kernel before its first launch, which then does not wait for it. Errors: as launch().
+  void prepare(c10::Device device, const char* kernel);
   /// Queues a kernel in the device's current stream. `args` have exactly the types of the kernel's.
   /// Errors: UsageError unless runs_on(device), or for an unknown kernel; c10::Error where the
   /// driver refuses the launch.
@@ -59,13 +64,14 @@ class DeviceProgram final {
  private:
   struct Loaded;
 
-  [[nodiscard]] const Loaded& loaded_on(c10::Device device);
+  [[nodiscard]] Loaded& loaded_on(c10::Device device);
+  [[nodiscard]] void* kernel_on(c10::Device device, const char* name);
   void queue(c10::Device device, const char* kernel, const Grid& grid, void** args);
 
   const std::string name_;
   const std::string source_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<const Loaded>> devices_;  // by index; null: not asked for yet
+  std::vector<std::unique_ptr<Loaded>> devices_;  // by index; null: not asked for yet
 };
 
 /// Functions for numbers of 16 bits, which round to nearest even and keep NaN and denormals:

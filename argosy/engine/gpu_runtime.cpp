@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 
 namespace argosy::engine::gpu {
 namespace {
@@ -16,20 +17,24 @@ struct Streams {
   c10::DeviceType type = c10::kCUDA;
 };
 
-Streams find_streams() {
-  if (const auto cuda = loaded<StreamOf>("_ZNK3c104cuda10CUDAStream6streamEv")) {
-    return {cuda, c10::kCUDA};
+std::atomic<StreamOf> of_cuda{};
+std::atomic<StreamOf> of_hip{};
+
+/// Looked for until it is there: libtorch's library of GPUs can come later.
+StreamOf find(std::atomic<StreamOf>& known, const char* symbol) {
+  StreamOf function = known.load();
+  if (function == nullptr) {
+    function = loaded<StreamOf>(symbol);
+    known = function;
   }
-  return {loaded<StreamOf>("_ZNK3c103hip9HIPStream6streamEv"), c10::kHIP};
+  return function;
 }
 
-/// Not kept until there are some: libtorch's library of GPUs can come later.
 Streams streams() {
-  static Streams known;
-  if (known.function == nullptr) {
-    known = find_streams();
+  if (const StreamOf cuda = find(of_cuda, "_ZNK3c104cuda10CUDAStream6streamEv")) {
+    return {cuda, c10::kCUDA};
   }
-  return known;
+  return {find(of_hip, "_ZNK3c103hip9HIPStream6streamEv"), c10::kHIP};
 }
 
 }  // namespace

@@ -55,6 +55,10 @@ class DeviceQueue {
   /// is queued.
   [[nodiscard]] virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
+  /// Loads what reduce() needs for such terms at its first time, which may wait for the whole
+  /// device: to be called before anything is queued that waits for other ranks. Their data is not
+  /// read, and may be null.
+  virtual void prepare(const Terms& terms, DType dtype, ReduceOp op) = 0;
   /// As transport::reduce(), with the same bits.
   virtual void reduce(
       const Terms& terms, void* destination, int64_t count, DType dtype, ReduceOp op) = 0;

@@ -14,6 +14,7 @@
 #include <torch/torch.h>
 
 #include "argosy/comm/device_queues.h"
+#include "argosy/comm/sum_program.h"
 #include "argosy/rendezvous/in_process_store.h"
 #include "argosy/transport/leaf_deal.h"
 #include "argosy/transport/nccl/nccl.h"
@@ -124,6 +125,20 @@ class Exact : public test::OnDevices {
                DType dtype,
                ReduceOp op,
                int into = -1) const {
+    for (const bool skewed : {false, true}) {
+      compare_at(order, leaves, elements, dtype, op, into, skewed);
+    }
+  }
+
+ private:
+  /// `skewed`: every other term begins behind an aligned address.
+  void compare_at(const LeafDeal::Sum& order,
+                  int64_t leaves,
+                  const std::vector<Bytes>& elements,
+                  DType dtype,
+                  ReduceOp op,
+                  int into,
+                  bool skewed) const {
     const int count = static_cast<int>(order.terms.size());
     const auto terms = [&](const std::vector<const void*>& data) {
       return Terms{data.data(), order.merges.data(), count, leaves};
@@ -133,7 +148,7 @@ class Exact : public test::OnDevices {
     std::vector<at::Tensor> memory;
     for (size_t i = 0; i < order.terms.size(); ++i) {
       on_host.push_back(elements[i].data());
-      memory.push_back(there(elements[i], i % 2 * size_of(dtype)));
+      memory.push_back(there(elements[i], skewed ? i % 2 * size_of(dtype) : 0));
       on_device.push_back(memory.back().data_ptr());
     }
     Bytes wanted(elements[0].size());
@@ -144,10 +159,14 @@ class Exact : public test::OnDevices {
     const std::unique_ptr<DeviceQueue> queue = comm::queues_of(device())->make();
     const auto inside = queue->enter();
     queue->follow(*queue->mark_of_caller());
+    const bool by_kernel = is_cuda() && (op == ReduceOp::kSum || op == ReduceOp::kAvg) &&
+                           FloatFields::of(dtype).mantissa != 0;
+    EXPECT_EQ(comm::prepare_sum(device(), terms(on_device), dtype, op), by_kernel);
     queue->reduce(terms(on_device), result.data_ptr(), kCount, dtype, op);
     queue->mark()->hold_caller();
     EXPECT_EQ(first_difference(dtype, here(result), wanted), -1)
-        << to_string(op) << " of " << count << " terms of " << to_string(dtype);
+        << to_string(op) << " of " << count << " terms of " << to_string(dtype)
+        << (skewed ? ", skewed" : "");
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 
 #include <c10/core/Device.h>
@@ -11,13 +12,20 @@ namespace argosy::test {
 
 /// Whether there are GPUs, without asking CUDA: a process that has asked it cannot fork.
 [[nodiscard]] inline bool has_cards() {
-  return c10::impl::hasDeviceGuardImpl(c10::kCUDA) && std::filesystem::exists("/dev/nvidiactl");
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): before there are threads
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const bool hidden = visible != nullptr && (*visible == '\0' || *visible == '-');
+  return !hidden && c10::impl::hasDeviceGuardImpl(c10::kCUDA) &&
+         std::filesystem::exists("/dev/nvidiactl");
 }
 
 /// The GPU of a rank that is a process. Where several ranks share one they are told apart as hosts:
 /// NCCL takes one rank on each card of a host, and connects hosts by TCP.
 [[nodiscard]] inline c10::Device card_over_nccl(int rank, int ranks) {
   const int cards = c10::impl::getDeviceGuardImpl(c10::kCUDA)->deviceCount();
+  if (cards == 0) {
+    throw std::runtime_error("there is a driver, and CUDA sees no device");
+  }
   if (cards < ranks) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): before there are threads
     ::setenv("NCCL_HOSTID", ("rank-" + std::to_string(rank)).c_str(), 1);

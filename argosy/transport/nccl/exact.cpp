@@ -37,8 +37,13 @@ std::vector<ExactReduction::Share> ExactReduction::shares(const LeafDeal& deal, 
 
 ExactReduction::Gathered ExactReduction::exchange(const TreeBuffers& data,
                                                   const std::vector<Share>& shares,
-                                                  int64_t element_bytes) {
+                                                  DType dtype,
+                                                  ReduceOp op) {
   const LeafDeal& deal = data.deal;
+  for (size_t sum = 0; sum < deal.sums().size(); ++sum) {
+    queue_.prepare(terms_of(deal, sum, nullptr), dtype, op);
+  }
+  const int64_t element_bytes = bytes_of(dtype);
   const int64_t share = shares[static_cast<size_t>(rank_)].size() * element_bytes;
   Gathered gathered;
   int64_t nodes = 0;
@@ -132,7 +137,7 @@ void ExactReduction::hand_on(const TreeBuffers& data,
 void ExactReduction::all_reduce(const TreeBuffers& data, int64_t count, DType dtype, ReduceOp op) {
   const std::vector<Share> all = shares(data.deal, count);
   const Share& mine = all[static_cast<size_t>(rank_)];
-  const Gathered gathered = exchange(data, all, bytes_of(dtype));
+  const Gathered gathered = exchange(data, all, dtype, op);
   std::vector<void*> sums;
   for (void* const sum : data.sums) {
     sums.push_back(at(sum, mine.begin * bytes_of(dtype)));
@@ -146,7 +151,7 @@ void ExactReduction::reduce(
   const std::vector<Share> all = shares(data.deal, count);
   const Share& mine = all[static_cast<size_t>(rank_)];
   const int64_t bytes = mine.size() * bytes_of(dtype);
-  const Gathered gathered = exchange(data, all, bytes_of(dtype));
+  const Gathered gathered = exchange(data, all, dtype, op);
   // Only the root's sums are there, so the others add into memory of their own.
   const size_t number = data.deal.sums().size();
   const std::shared_ptr<void> own =
@@ -168,7 +173,7 @@ void ExactReduction::reduce_scatter(const TreeBuffers& data,
   for (int rank = 0; rank < data.deal.ranks(); ++rank) {
     all.push_back({rank * count, (rank + 1) * count});
   }
-  const Gathered gathered = exchange(data, all, bytes_of(dtype));
+  const Gathered gathered = exchange(data, all, dtype, op);
   combine(data,
           gathered,
           all[static_cast<size_t>(rank_)],

@@ -13,6 +13,15 @@
 // Internal to the room.
 namespace argosy::transport::nccl {
 
+/// The `sum`-th sum of `deal`, whose terms lie at `data`.
+inline Terms terms_of(const LeafDeal& deal, size_t sum, const void* const* data) {
+  const LeafDeal::Sum& order = deal.sums()[sum];
+  return {.data = data,
+          .merges = order.merges.data(),
+          .count = static_cast<int>(order.terms.size()),
+          .divisor = deal.leaves()};
+}
+
 /// Queues the `sum`-th sum of `deal`: `count` elements of all its terms into `destination`.
 /// `piece_of(term)` is where those of that node lie.
 template <typename PieceOf>
@@ -24,19 +33,11 @@ void queue_sum(DeviceQueue& queue,
                DType dtype,
                ReduceOp op,
                PieceOf piece_of) {
-  const LeafDeal::Sum& order = deal.sums()[sum];
-  std::vector<const void*> terms;
-  for (const LeafDeal::Term& term : order.terms) {
-    terms.push_back(piece_of(term));
+  std::vector<const void*> data;
+  for (const LeafDeal::Term& term : deal.sums()[sum].terms) {
+    data.push_back(piece_of(term));
   }
-  queue.reduce({.data = terms.data(),
-                .merges = order.merges.data(),
-                .count = static_cast<int>(terms.size()),
-                .divisor = deal.leaves()},
-               destination,
-               count,
-               dtype,
-               op);
+  queue.reduce(terms_of(deal, sum, data.data()), destination, count, dtype, op);
 }
 
 /// One reduction between devices in the order of LeafDeal, so with the bits of all transports: each
@@ -77,7 +78,8 @@ class ExactReduction final {
   [[nodiscard]] static std::vector<Share> shares(const LeafDeal& deal, int64_t count);
   [[nodiscard]] Gathered exchange(const TreeBuffers& data,
                                   const std::vector<Share>& shares,
-                                  int64_t element_bytes);
+                                  DType dtype,
+                                  ReduceOp op);
   void combine(const TreeBuffers& data,
                const Gathered& gathered,
                const Share& mine,

@@ -102,6 +102,9 @@ class FaultyQueue final : public DeviceQueue {
     return inner_->allocate(bytes);
   }
   void copy(void* to, const void* from, int64_t bytes) override { inner_->copy(to, from, bytes); }
+  void prepare(const Terms& terms, DType dtype, ReduceOp op) override {
+    inner_->prepare(terms, dtype, op);
+  }
   void reduce(
       const Terms& terms, void* destination, int64_t count, DType dtype, ReduceOp op) override {
     inner_->reduce(terms, destination, count, dtype, op);
@@ -800,8 +803,9 @@ TEST_F(Nccl, TellsAFaultOfTheDevice) {
       faults.marks = true;
       const auto end = std::make_shared<End>();
       if (in_message) {
-        const auto message = rank == 0 ? transport->send(value.data_ptr(), 4, 1, 0)
-                                       : transport->recv(value.data_ptr(), 4, 0, 0);
+        // The other way round rank 0 may have sent before it hears of the fault.
+        const auto message = rank == 0 ? transport->recv(value.data_ptr(), 4, 1, 0)
+                                       : transport->send(value.data_ptr(), 4, 0, 0);
         message->wait(kTimeout);
       } else {
         transport->listen(end);
