@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "argosy/engine/device_program.h"
+
 #include "tests/support/temp_dir.h"
 
 namespace argosy::test {
@@ -16,12 +18,7 @@ namespace argosy::test {
 ///     program.launch("twice", {2, 64}, data.data(), 100LL);
 class EmulatedProgram final {
  public:
-  struct Grid {
-    unsigned blocks = 1;
-    unsigned threads = 1;
-    unsigned blocks_y = 1;
-    unsigned threads_y = 1;
-  };
+  using Grid = engine::DeviceProgram::Grid;
 
   /// Errors: std::runtime_error with what the compiler says.
   EmulatedProgram(const std::string& source, const std::vector<std::string>& kernels);

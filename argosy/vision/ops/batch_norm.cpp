@@ -261,4 +261,16 @@ std::vector<at::Tensor> recorded_gradients(const at::Tensor& output,
   return out;
 }
 
+std::vector<at::Tensor> recorded_relu_gradients(const std::vector<at::Tensor>& inputs,
+                                                const at::Tensor& inverse_std,
+                                                const at::Tensor& y,
+                                                const at::Tensor& dy,
+                                                torch::autograd::AutogradContext& context) {
+  const at::Tensor normed = recorded_norm(inputs[0], inputs[1], inputs[2], inverse_std, context);
+  const at::Tensor passed = dy.masked_fill((y.defined() ? y : normed) <= 0, 0);  // NaN passes
+  std::vector<at::Tensor> out = recorded_gradients(normed, passed, inputs);
+  out.push_back(y.defined() ? passed : at::Tensor());
+  return out;
+}
+
 }  // namespace argosy::vision::ops

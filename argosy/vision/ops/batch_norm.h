@@ -55,14 +55,6 @@ struct BatchStatistics {
 [[nodiscard]] BatchStatistics take_statistics(const engine::NormState& norm,
                                               const at::Tensor& images);
 
-/// What an operator does with each channel of a batch: x·scale + offset. f32.
-struct Channels {
-  at::Tensor mean{};
-  at::Tensor inverse_std{};
-  at::Tensor scale{};
-  at::Tensor offset{};
-};
-
 /// Gradients of weight and bias, and dx = slope·(x - mean) + level + scale·dy, for each channel.
 struct NormGradient {
   at::Tensor weight;
@@ -99,5 +91,15 @@ void keep(torch::autograd::AutogradContext& context, const BatchStatistics& batc
 [[nodiscard]] std::vector<at::Tensor> recorded_gradients(const at::Tensor& output,
                                                          const at::Tensor& dy,
                                                          const std::vector<at::Tensor>& inputs);
+
+/// Returns the gradients of relu(norm(images) + residual) for images, weight, bias and residual,
+/// recorded, so that they can be derived again. `inputs`: images, weight, bias. `y`: the result
+/// where there was a residual; undefined otherwise, and so is the residual's gradient.
+[[nodiscard]] std::vector<at::Tensor> recorded_relu_gradients(
+    const std::vector<at::Tensor>& inputs,
+    const at::Tensor& inverse_std,
+    const at::Tensor& y,
+    const at::Tensor& dy,
+    torch::autograd::AutogradContext& context);
 
 }  // namespace argosy::vision::ops

@@ -14,8 +14,10 @@ namespace argosy::vision::ops {
 /// 64 and in f64 beyond, with the same bits for any number of threads. NaN stays NaN. A second
 /// derivative is taken through libtorch's operators.
 /// In evaluation mode it is the two operators. So it is for anything but channels_last with a
-/// weight and a bias, of f32 on the CPU, or f32, f16 or bf16 on CUDA. There a thread sums in f32,
-/// blocks in f64, always in one order; statistics over processes are the two operators'.
+/// weight and a bias of f32, of images in f32 on the CPU, or in f32, f16 or bf16 on CUDA. There a
+/// block's threads sum in f32 and the blocks are added in f64, always in one order; and it is the
+/// two operators for channels that are no whole vectors of 16 bytes, without a momentum, and for
+/// statistics over processes.
 [[nodiscard]] at::Tensor norm_relu(const Norm& norm, const at::Tensor& images);
 
 /// Returns `(norm(images) + residual).relu()`, computed in the same way.

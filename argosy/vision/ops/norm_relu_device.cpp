@@ -1,19 +1,19 @@
 #include "argosy/vision/ops/norm_relu_device.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <string>
 
 #include <ATen/Functions.h>
+#include <torch/autograd.h>
 
 #include "argosy/engine/device_program.h"
+#include "argosy/vision/ops/batch_norm.h"
 #include "argosy/vision/ops/norm_relu_source.h"
 
 namespace argosy::vision::ops::device {
 namespace {
 
 using engine::DeviceProgram;
+using torch::autograd::variable_list;
 using Count = long long;  // NOLINT(google-runtime-int): the kernels' type
 
 // As in the source.
@@ -37,10 +37,6 @@ DeviceProgram& program(at::ScalarType type) {
   static auto* const f16 = make(at::kHalf);
   static auto* const bf16 = make(at::kBFloat16);
   return type == at::kHalf ? *f16 : type == at::kBFloat16 ? *bf16 : *f32;
-}
-
-const char* name_of(at::ScalarType type) {
-  return type == at::kHalf ? "f16" : type == at::kBFloat16 ? "bf16" : "f32";
 }
 
 /// Images as the kernels see them.
@@ -79,8 +75,7 @@ struct Shape {
   }
   template <typename... Args>
   void launch(const char* kernel, const DeviceProgram::Grid& on, Args... args) const {
-    const std::string name = fmt::format("{}_{}", kernel, name_of(type));
-    program(type).launch(device, name.c_str(), on, args...);
+    program(type).launch(device, kernel, on, args...);
   }
 
   c10::Device device;
@@ -106,10 +101,6 @@ void* counter_of(const engine::NormState& norm) {
   return nullptr;
 }
 
-Channels rows_of(const at::Tensor& all) {
-  return {.mean = all[0], .inverse_std = all[1], .scale = all[2], .offset = all[3]};
-}
-
 bool is_float_on(const at::Tensor& tensor, c10::Device device) {
   return tensor.defined() && tensor.scalar_type() == at::kFloat && tensor.device() == device &&
          tensor.is_contiguous();
@@ -123,40 +114,23 @@ bool can_track(const engine::NormState& norm, c10::Device device) {
           norm.num_batches_tracked.device() == device);
 }
 
-/// In a form that kernels can read.
+/// In a form that kernels can read: whole vectors of channels. What begins elsewhere is copied, and
+/// not given to other operators, so that no bit depends on an address.
 at::Tensor readable(const at::Tensor& tensor) {
   const at::Tensor in_order = tensor.contiguous(kLast);
-  return is_readable(in_order) ? in_order : in_order.clone(kLast);
-}
-
-}  // namespace
-
-bool is_readable(const at::Tensor& tensor) {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): its number is what is asked
-  const auto address = reinterpret_cast<uintptr_t>(tensor.data_ptr());
-  return tensor.is_contiguous(kLast) && address % kVectorBytes == 0;
+  const auto address = reinterpret_cast<uintptr_t>(in_order.data_ptr());
+  return address % kVectorBytes == 0 ? in_order : in_order.clone(kLast);
 }
 
-bool can_fuse(const engine::NormState& norm, const at::Tensor& images) {
-  const at::ScalarType type = images.scalar_type();
-  if (!images.is_cuda() || !norm.training || norm.peers != nullptr || images.dim() != 4 ||
-      !(type == at::kFloat || type == at::kHalf || type == at::kBFloat16)) {
-    return false;
-  }
-  const auto width = kVectorBytes / static_cast<int64_t>(images.element_size());
-  const c10::Device device = images.device();
-  return images.size(1) % width == 0 && images.numel() > images.size(1) && is_readable(images) &&
-         norm.options.affine() && is_float_on(norm.weight, device) &&
-         is_float_on(norm.bias, device) && norm.weight.numel() == images.size(1) &&
-         can_track(norm, device) && program(type).runs_on(device);
-}
-
-Channels take_statistics(const engine::NormState& norm, const at::Tensor& images) {
+/// Returns [4, C]: mean, 1 / √(biased variance + ε), scale and offset, and moves the running
+/// statistics as torch::nn::BatchNorm2d does.
+at::Tensor take_statistics(const engine::NormState& norm, const at::Tensor& images) {
   const Shape shape(images);
   const DeviceProgram::Grid grid = shape.grid_of_sums();
   const at::Tensor partial = shape.floats(2 * int64_t{grid.blocks});
   shape.launch("moments", grid, images.data_ptr(), shape.pixels, shape.channels, data(partial));
-  const at::Tensor out = shape.floats(4);
+  at::Tensor of_channels = shape.floats(4);
   const bool tracks = norm.options.track_running_stats();
   shape.launch("statistics",
                shape.grid_of_channels(),
@@ -172,13 +146,13 @@ Channels take_statistics(const engine::NormState& norm, const at::Tensor& images
                tracks ? counter_of(norm) : nullptr,
                tracks ? *norm.options.momentum() : 0.0,
                norm.options.eps(),
-               data(out));
-  return rows_of(out);
+               data(of_channels));
+  return of_channels;
 }
 
-at::Tensor norm_relu(const at::Tensor& images,
-                     const Channels& channels,
-                     const at::Tensor& residual) {
+at::Tensor forward_of(const at::Tensor& images,
+                      const at::Tensor& residual,
+                      const at::Tensor& of_channels) {
   const Shape shape(images);
   at::Tensor y = at::empty_like(images);
   shape.launch("norm_relu",
@@ -187,33 +161,31 @@ at::Tensor norm_relu(const at::Tensor& images,
                data(residual),
                shape.pixels,
                shape.channels,
-               channels.mean.data_ptr<float>(),
+               data(of_channels),
                data(y));
   return y;
 }
 
-Gradients gradients(const at::Tensor& dy,
-                    const at::Tensor& images,
-                    const at::Tensor& y,
-                    const Channels& channels) {
+/// Of images, weight, bias and residual. `y`: the result where there was a residual; undefined
+/// otherwise, and so is the residual's gradient.
+variable_list gradients_of(const at::Tensor& dy,
+                           const at::Tensor& images,
+                           const at::Tensor& y,
+                           const at::Tensor& of_channels) {
   const Shape shape(images);
-  const at::Tensor passed_on = readable(dy);
-  const float* const of_channels = channels.mean.data_ptr<float>();
+  const at::Tensor given = readable(dy);
+  const at::Tensor passed = y.defined() ? at::empty_like(images) : at::Tensor();
   const DeviceProgram::Grid grid = shape.grid_of_sums();
   const at::Tensor partial = shape.floats(2 * int64_t{grid.blocks});
-  Gradients out{.images = at::empty_like(images)};
-  if (y.defined()) {
-    out.residual = at::empty_like(images);
-  }
   shape.launch("gradient_sums",
                grid,
-               passed_on.data_ptr(),
+               given.data_ptr(),
                images.data_ptr(),
                data(y),
                shape.pixels,
                shape.channels,
-               of_channels,
-               data(out.residual),
+               data(of_channels),
+               data(passed),
                data(partial));
   const at::Tensor of_gradient = shape.floats(4);
   shape.launch("gradient_channels",
@@ -222,21 +194,75 @@ Gradients gradients(const at::Tensor& dy,
                static_cast<int>(grid.blocks),
                shape.pixels,
                shape.channels,
-               of_channels,
+               data(of_channels),
                data(of_gradient));
+  const at::Tensor dx = at::empty_like(images);
   shape.launch("image_gradient",
                shape.grid_of_pixels(),
-               y.defined() ? data(out.residual) : passed_on.data_ptr(),
+               data(y.defined() ? passed : given),
                images.data_ptr(),
                shape.pixels,
                shape.channels,
-               of_channels,
-               of_gradient.data_ptr<float>(),
+               data(of_channels),
+               data(of_gradient),
                static_cast<int>(y.defined()),
-               data(out.images));
-  out.weight = of_gradient[0];
-  out.bias = of_gradient[1];
-  return out;
+               data(dx));
+  return {dx, of_gradient[0], of_gradient[1], passed};
+}
+
+struct NormRelu : torch::autograd::Function<NormRelu> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& images,
+                            const at::Tensor& weight,
+                            const at::Tensor& bias,
+                            const c10::optional<at::Tensor>& residual,
+                            const at::Tensor& of_channels) {
+    const at::Tensor y = forward_of(images, residual.value_or(at::Tensor()), of_channels);
+    // Without a residual x tells where relu let something through.
+    context->save_for_backward({images, weight, bias, of_channels, residual ? y : at::Tensor()});
+    return y;
+  }
+  static variable_list backward(torch::autograd::AutogradContext* context,
+                                const variable_list& grads) {
+    const variable_list saved = context->get_saved_variables();
+    variable_list out =
+        at::GradMode::is_enabled()  // backward(create_graph)
+            ? recorded_relu_gradients(
+                  {saved[0], saved[1], saved[2]}, saved[3][1], saved[4], grads[0], *context)
+            : gradients_of(grads[0], saved[0], saved[4], saved[3]);
+    out.emplace_back();
+    return out;
+  }
+};
+
+}  // namespace
+
+bool can_fuse(const engine::NormState& norm, const at::Tensor& images) {
+  const at::ScalarType type = images.scalar_type();
+  if (!images.is_cuda() || !norm.training || norm.peers != nullptr || images.dim() != 4 ||
+      !(type == at::kFloat || type == at::kHalf || type == at::kBFloat16)) {
+    return false;
+  }
+  const auto width = kVectorBytes / static_cast<int64_t>(images.element_size());
+  const c10::Device device = images.device();
+  return images.size(1) % width == 0 && images.numel() > images.size(1) &&
+         images.is_contiguous(kLast) && norm.options.affine() && is_float_on(norm.weight, device) &&
+         is_float_on(norm.bias, device) && norm.weight.numel() == images.size(1) &&
+         can_track(norm, device) && program(type).runs_on(device);
+}
+
+at::Tensor norm_relu(const engine::NormState& norm,
+                     const at::Tensor& images,
+                     const at::Tensor& residual) {
+  const at::Tensor x = readable(images);
+  at::Tensor of_channels;
+  {
+    const at::NoGradGuard no_grad;
+    of_channels = take_statistics(norm, x);
+  }
+  const auto added = residual.defined() ? c10::optional<at::Tensor>(readable(residual))
+                                        : c10::optional<at::Tensor>();
+  return NormRelu::apply(x, norm.weight, norm.bias, added, of_channels);
 }
 
 }  // namespace argosy::vision::ops::device

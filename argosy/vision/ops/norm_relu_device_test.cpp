@@ -25,8 +25,13 @@ constexpr double kMomentum = 0.1, kEpsilon = 1e-5;
 class Emulated final {
  public:
   Emulated(at::ScalarType type, int64_t channels)
-      : program_(compiled(type)),
-        name_(name_of(type)),
+      : program_(device::norm_relu_source(type),
+                 {"moments",
+                  "statistics",
+                  "norm_relu",
+                  "gradient_sums",
+                  "gradient_channels",
+                  "image_gradient"}),
         channels_(static_cast<int>(channels)),
         columns_(static_cast<unsigned>(channels / (type == at::kFloat ? 4 : 8))) {}
 
@@ -40,7 +45,7 @@ class Emulated final {
     const at::Tensor partial = at::full({2 * kBlocks, channels_}, NAN);
     launch("moments", x.data_ptr(), pixels(x), channels_, partial.data_ptr());
     at::Tensor out = at::full({4, channels_}, NAN);
-    program_.launch("statistics" + name_,
+    program_.launch("statistics",
                     by_channels(),
                     partial.data_ptr(),
                     int{kBlocks},
@@ -92,7 +97,7 @@ class Emulated final {
            of_channels.data_ptr(),
            data(out.residual),
            partial.data_ptr());
-    program_.launch("gradient_channels" + name_,
+    program_.launch("gradient_channels",
                     by_channels(),
                     partial.data_ptr(),
                     int{kBlocks},
@@ -116,21 +121,6 @@ class Emulated final {
   static constexpr int kBlocks = 3;
   static constexpr unsigned kColumns = 5;  // a last block of channels that is not full
 
-  static test::EmulatedProgram compiled(at::ScalarType type) {
-    std::vector<std::string> names;
-    for (const char* const kernel : {"moments",
-                                     "statistics",
-                                     "norm_relu",
-                                     "gradient_sums",
-                                     "gradient_channels",
-                                     "image_gradient"}) {
-      names.push_back(kernel + name_of(type));
-    }
-    return {device::norm_relu_source(type), names};
-  }
-  static std::string name_of(at::ScalarType type) {
-    return type == at::kHalf ? "_f16" : type == at::kBFloat16 ? "_bf16" : "_f32";
-  }
   static void* data(const at::Tensor& tensor) {
     return tensor.defined() ? tensor.data_ptr() : nullptr;
   }
@@ -144,11 +134,10 @@ class Emulated final {
                                            .threads = kColumns,
                                            .blocks_y = (columns_ + kColumns - 1) / kColumns,
                                            .threads_y = 7};
-    program_.launch(kernel + name_, grid, args...);
+    program_.launch(kernel, grid, args...);
   }
 
   const test::EmulatedProgram program_;
-  const std::string name_;
   const int channels_;
   const unsigned columns_;
 };
@@ -220,6 +209,23 @@ TEST(NormReluKernelsOfF32, KeepTheVarianceOfLargeNumbers) {
   expect_close(out[0].to(at::kDouble), wide.mean(0), 1e-6, "mean");
   expect_close(
       out[1].to(at::kDouble), (wide.var(0, false) + kEpsilon).rsqrt(), 1e-4, "inverse deviation");
+  const at::Tensor wanted = at::batch_norm(wide, {}, {}, {}, {}, true, 0, kEpsilon, false).relu();
+  const at::Tensor y = Emulated(at::kFloat, 8).forward(x, at::Tensor(), out);
+  expect_close(y.to(at::kDouble), wanted, 1e-4, "y");
+}
+
+/// Wherever one pixel is that lies far from all others.
+TEST(NormReluKernelsOfF32, OnePixelMayBeFarFromAllOthers) {
+  const Emulated kernels(at::kFloat, 8);
+  for (const int64_t at : {int64_t{0}, kPixels / 4, kPixels / 2, kPixels * 3 / 4, kPixels - 1}) {
+    const at::Tensor x = at::randn({kPixels, 8}) * 1e-3 + 1000;
+    x[at].fill_(999);
+    const at::Tensor out = kernels.statistics(
+        x, at::ones({8}), at::zeros({8}), at::zeros({8}), at::ones({8}), at::zeros({1}, at::kLong));
+    const at::Tensor wide = x.to(at::kDouble);
+    expect_close(
+        out[1].to(at::kDouble), (wide.var(0, false) + kEpsilon).rsqrt(), 1e-4, "inverse deviation");
+  }
 }
 
 TEST(NormReluKernelsOfF32, LetNanPass) {

@@ -7,8 +7,7 @@
 // Internal to the room.
 namespace argosy::vision::ops::device {
 
-/// The kernels of norm_relu_device.h for images of a type. Their names end with it, as moments_bf16
-/// does.
+/// The kernels of norm_relu_device.h for images of a type.
 [[nodiscard]] std::string norm_relu_source(at::ScalarType type);
 
 }  // namespace argosy::vision::ops::device
