@@ -60,12 +60,18 @@ void restride(at::Tensor tensor, at::IntArrayRef strides) {
   tensor.set_data(place);
 }
 
-/// Of oneDNN and of cuDNN. MIOpen's have not been measured.
+/// On tensor cores: f32 as TF32 only. MIOpen's kernels have not been measured.
+bool has_fast_kernels_of_cudnn(at::ScalarType type) {
+  return at::detail::getCUDAHooks().compiledWithCuDNN() && at::globalContext().userEnabledCuDNN() &&
+         !gpu::is_rocm() &&
+         (type == at::kHalf || type == at::kBFloat16 ||
+          (type == at::kFloat && at::globalContext().allowTF32CuDNN()));
+}
+
 bool has_fast_kernels(const at::Tensor& weight) {
   const at::ScalarType type = weight.scalar_type();
   return weight.is_cpu() ? type == at::kFloat || type == at::kBFloat16
-                         : weight.is_cuda() && !gpu::is_rocm() &&
-                               (type == at::kFloat || type == at::kBFloat16 || type == at::kHalf);
+                         : weight.is_cuda() && has_fast_kernels_of_cudnn(type);
 }
 
 bool fast_convolution(const torch::nn::Module& layer) {

@@ -64,9 +64,9 @@ struct ChannelsLastAdvice {
 };
 
 /// Advises channels_last if the module has a convolution (Conv2d or ConvTranspose2d) for which
-/// libtorch calls oneDNN (f32 or bf16 on the CPU) or cuDNN (f32, f16 or bf16 on CUDA), and every
-/// 4-d parameter is row-major and has its own memory. docs/guides/memory_format.md has the
-/// measurements behind this rule.
+/// libtorch calls oneDNN (f32 or bf16 on the CPU) or cuDNN (f16, bf16, or f32 as TF32, on CUDA),
+/// and every 4-d parameter is row-major and has its own memory. docs/guides/memory_format.md has
+/// the measurements behind this rule.
 [[nodiscard]] ChannelsLastAdvice advise_channels_last(const torch::nn::Module& module);
 
 }  // namespace argosy::engine

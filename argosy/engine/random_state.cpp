@@ -56,6 +56,11 @@ StateDict random_state(const torch::nn::Module& module) {
 }
 
 void load_random_state(const StateDict& state) {
+  put_back_random_state(state);
+  keep_base_seed();
+}
+
+void put_back_random_state(const StateDict& state) {
   for (const auto& [name, tensor] : state) {
     if (!name.starts_with(kPrefix)) {
       continue;
@@ -73,7 +78,6 @@ void load_random_state(const StateDict& state) {
                             {.key = name});
     }
   }
-  keep_base_seed();
 }
 
 }  // namespace argosy::engine

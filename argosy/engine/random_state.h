@@ -14,4 +14,8 @@ namespace argosy::engine {
 /// Errors: CheckpointError for an entry that is not a generator's state.
 void load_random_state(const StateDict& state);
 
+/// The same for a state that this process has just had: the seed that base_seed() tells is not
+/// asked for again.
+void put_back_random_state(const StateDict& state);
+
 }  // namespace argosy::engine

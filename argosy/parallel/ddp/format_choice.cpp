@@ -5,12 +5,13 @@
 #include <exception>
 #include <utility>
 
-#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
 #include "argosy/engine/autocast.h"
+#include "argosy/engine/random_state.h"
 
 namespace argosy::parallel::ddp {
 namespace {
@@ -21,7 +22,8 @@ using engine::MemoryFormat;
 /// largest value.
 double tolerance(const at::Tensor& output) {
   const at::ScalarType type = output.scalar_type();
-  const bool tf32 = output.is_cuda() && type == at::kFloat;  // 10 bits, where cuDNN may
+  const bool tf32 =  // 10 bits
+      output.is_cuda() && type == at::kFloat && at::globalContext().allowTF32CuDNN();
   return type == at::kBFloat16 || type == at::kHalf || tf32 ? 5e-2 : 1e-3;
 }
 
@@ -29,9 +31,7 @@ double tolerance(const at::Tensor& output) {
 class PutBack {
  public:
   explicit PutBack(torch::nn::Module& module)
-      : layout_(module),
-        generator_(at::detail::getDefaultCPUGenerator()),
-        random_(generator_.get_state()) {
+      : layout_(module), random_(engine::random_state(module)) {
     for (const auto& each : module.modules()) {
       modes_.emplace_back(each, each->is_training());
     }
@@ -54,13 +54,12 @@ class PutBack {
     for (const auto& [module, training] : modes_) {  // parents first: train() reaches the children
       module->train(training);
     }
-    generator_.set_state(random_);
+    engine::put_back_random_state(random_);
   }
 
  private:
   engine::Layout layout_;
-  at::Generator generator_;
-  at::Tensor random_;
+  engine::StateDict random_;
   std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> modes_{};
   std::vector<std::pair<at::Tensor, at::Tensor>> buffers_{};
 };

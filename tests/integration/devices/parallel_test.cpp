@@ -13,6 +13,7 @@
 #include <torch/torch.h>
 
 #include "argosy/engine/autocast.h"
+#include "argosy/engine/memory_format.h"
 #include "argosy/optim/adam.h"
 #include "argosy/optim/grad_scaler.h"
 #include "argosy/optim/sgd.h"
@@ -80,6 +81,40 @@ class ParallelOnDevices : public test::OnDevices {
     }
   }
 };
+
+/// Draws a number in each forward, in evaluation mode too.
+struct DrawingImpl : torch::nn::Cloneable<DrawingImpl> {
+  DrawingImpl() { reset(); }
+  void reset() override { conv = register_module("conv", torch::nn::Conv2d(2, 3, 3)); }
+  at::Tensor forward(const at::Tensor& x) {
+    drawn.push_back(at::rand({1}, x.options()).item<float>());
+    return conv(x).mean({2, 3});
+  }
+  torch::nn::Conv2d conv{nullptr};
+  std::vector<float> drawn;
+};
+TORCH_MODULE(Drawing);
+
+/// The trial of a memory format, which only CUDA has here, runs forwards, and nothing tells.
+TEST_P(ParallelOnDevices, ATrialLeavesTheGenerators) {
+  at::globalContext().setAllowTF32CuDNN(true);
+  const auto drawn_by = [&](engine::MemoryFormat format) {
+    std::vector<float> drawn;
+    on_ranks(1, [&](comm::Group& group) {
+      Drawing net;
+      net->to(device());
+      DistributedDataParallel model(net, group, {.memory_format = format});
+      torch::manual_seed(4);
+      for (int step = 0; step < 2; ++step) {
+        (void)model(images(2).to(device()));
+        drawn.push_back(net->drawn.back());
+      }
+      EXPECT_EQ(net->drawn.size(), format == engine::MemoryFormat::kAuto && is_cuda() ? 4U : 2U);
+    });
+    return drawn;
+  };
+  EXPECT_EQ(drawn_by(engine::MemoryFormat::kAuto), drawn_by(engine::MemoryFormat::kAsIs));
+}
 
 // --- Norms over ranks ---------------------------------------------------------------------------
 
