@@ -31,7 +31,24 @@ if(NOT _argosy_torch_version) # moved to torch/headeronly in newer versions
 endif()
 string(REGEX REPLACE "[^0-9]+" "." ARGOSY_TORCH_VERSION "${_argosy_torch_version}")
 string(REGEX REPLACE "^\\.|\\.$" "" ARGOSY_TORCH_VERSION "${ARGOSY_TORCH_VERSION}")
-message(STATUS "libtorch ${ARGOSY_TORCH_VERSION} by its own headers: ${ARGOSY_TORCH_LIB_torch}")
+get_filename_component(_argosy_torch_lib_dir ${ARGOSY_TORCH_LIB_torch} DIRECTORY)
+set(_argosy_torch_computes "on the CPU only")
+if(EXISTS ${_argosy_torch_lib_dir}/libtorch_cuda.so)
+  set(_argosy_torch_computes "with CUDA")
+elseif(EXISTS ${_argosy_torch_lib_dir}/libtorch_hip.so)
+  set(_argosy_torch_computes "with ROCm")
+endif()
+message(STATUS "libtorch ${ARGOSY_TORCH_VERSION} by its own headers, ${_argosy_torch_computes}: ${ARGOSY_TORCH_LIB_torch}")
+foreach(_prefix IN LISTS CMAKE_PREFIX_PATH)
+  if(NOT IS_DIRECTORY ${_prefix})
+    message(WARNING "CMAKE_PREFIX_PATH names a folder that is not there: ${_prefix}. libtorch "
+      "${ARGOSY_TORCH_VERSION} was found at ${_argosy_torch_prefix}, ${_argosy_torch_computes}")
+  endif()
+  if(EXISTS ${_prefix}/torch/include/torch/csrc/api/include/torch/torch.h) # the folder above
+    message(WARNING "CMAKE_PREFIX_PATH should name ${_prefix}/torch and not ${_prefix}. libtorch "
+      "${ARGOSY_TORCH_VERSION} was found at ${_argosy_torch_prefix}, ${_argosy_torch_computes}")
+  endif()
+endforeach()
 
 if(NOT TARGET argosy_torch)
   add_library(argosy_torch INTERFACE IMPORTED GLOBAL)
@@ -43,7 +60,6 @@ if(NOT TARGET argosy_torch)
     # loader has to meet the C++ library's before.
     INTERFACE_LINK_LIBRARIES
       "stdc++;${ARGOSY_TORCH_LIB_torch};${ARGOSY_TORCH_LIB_torch_cpu};${ARGOSY_TORCH_LIB_c10}")
-  get_filename_component(_argosy_torch_lib_dir ${ARGOSY_TORCH_LIB_torch} DIRECTORY)
   # libtorch registers CUDA or ROCm when one of these is loaded; nothing refers to it by symbol.
   foreach(_lib IN ITEMS cuda hip)
     if(EXISTS ${_argosy_torch_lib_dir}/libtorch_${_lib}.so)

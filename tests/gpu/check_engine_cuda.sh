@@ -15,4 +15,11 @@ echo "no library" > "$scratch/engine/torch/lib/libtorch_cuda.so"
 expect 1 "not complete"
 cp "$(type -P true)" "$scratch/engine/torch/lib/libtorch_cuda.so"
 expect 0 "is there"
+# A run that fails can be repeated: it leaves nothing, and what a killed one left is no obstacle.
+for _ in 1 2; do
+  mkdir -p "$scratch/other.part/pip"
+  output=$("$script" "no version" "$scratch/other" 2>&1)
+  [[ $output == *"could not install torch no version" ]] || { echo "another error: $output"; failed=1; }
+  [[ ! -e $scratch/other && ! -e $scratch/other.part ]] || { echo "left behind: $(ls "$scratch")"; failed=1; }
+done
 exit $failed

@@ -14,7 +14,7 @@ include(${MODULES}/ArgosyTorch.cmake)
 get_target_property(libraries argosy_torch INTERFACE_LINK_LIBRARIES)
 message(STATUS "links ${libraries}")
 PROJECT
-for gpu in cuda hip none; do
+for gpu in cuda hip none; do # cuda is moved below
   prefix=$scratch/$gpu
   api=$prefix/include/torch/csrc/api/include/torch
   mkdir -p "$api" "$prefix/lib"
@@ -28,5 +28,13 @@ for gpu in cuda hip none; do
     echo "libtorch_$gpu.so is not linked: $output"
     failed=1
   fi
+done
+# A folder that holds none: a line says what was taken instead.
+mkdir -p "$scratch/above"
+mv "$scratch/cuda" "$scratch/above/torch"
+for wrong in "$scratch/nowhere" "$scratch/above"; do
+  output=$("$cmake" -S "$scratch" -B "$scratch/build_wrong" -DMODULES="$modules" \
+    -DCMAKE_PREFIX_PATH="$wrong;$scratch/hip" 2>&1)
+  tr -s ' \n' '  ' <<< "$output" | grep -q "CMAKE_PREFIX_PATH .*with ROCm" || { echo "no warning: $output"; failed=1; }
 done
 exit $failed
