@@ -41,6 +41,27 @@ std::optional<c10::DeviceType> type_named(const std::string& name) {
   return std::nullopt;
 }
 
+struct Named {
+  std::optional<c10::DeviceType> type;  ///< none: "auto"
+  std::optional<int64_t> index;
+};
+
+Named parse(std::string_view word) {
+  if (word == "auto") {
+    return {};
+  }
+  const std::vector<std::string> parts = strings::split(std::string(word), ':');
+  const Named named{.type = type_named(parts.front()),
+                    .index = parts.size() == 2 ? strings::parse_int(parts[1]) : std::nullopt};
+  const bool is_whole = named.type.has_value() && parts.size() == (named.index ? 2U : 1U);
+  const int64_t index = named.index.value_or(0);
+  ARGOSY_CHECK(is_whole && index >= 0 && (index == 0 || named.type != c10::kCPU),
+               kWhere,
+               "expected cpu, cuda, cuda:<number>, gpu, gpu:<number> or auto, got \"{}\"",
+               word);
+  return named;
+}
+
 /// What hides devices from this process.
 std::string visible_devices() {
   std::string text;
@@ -144,29 +165,25 @@ std::optional<c10::DeviceType> accelerator() {
 }
 
 c10::Device find_device(std::string_view word, int local_rank) {
-  const std::vector<std::string> parts = strings::split(std::string(word), ':');
-  const std::optional<c10::DeviceType> type =
-      word == "auto" ? accelerator().value_or(c10::kCPU) : type_named(parts.front());
-  const std::optional<int64_t> given =
-      parts.size() == 2 ? strings::parse_int(parts[1]) : std::nullopt;
-  ARGOSY_CHECK(type.has_value() && parts.size() <= 2 && parts.size() == (given ? 2U : 1U),
-               kWhere,
-               "expected cpu, cuda, cuda:<number>, gpu, gpu:<number> or auto, got \"{}\"",
-               word);
-  if (*type == c10::kCPU) {
+  const Named named = parse(word);
+  const c10::DeviceType type =
+      named.type.has_value() ? *named.type : accelerator().value_or(c10::kCPU);
+  if (type == c10::kCPU) {
     return c10::kCPU;
   }
-  const int count = device_count(*type);
-  const std::string name = c10::DeviceTypeName(*type, /*lower_case=*/true);
-  ARGOSY_CHECK(count > 0,
-               kWhere,
-               "\"{}\": this process sees no {} device{}. `argosy doctor` says why; \"auto\" takes "
-               "the CPU where there is none",
-               word,
-               name,
-               visible_devices());
-  const int64_t index = given ? *given : own_index(word, local_rank, count);
-  ARGOSY_CHECK(index >= 0 && index < count,
+  const int count = device_count(type);
+  const std::string name = c10::DeviceTypeName(type, /*lower_case=*/true);
+  ARGOSY_CHECK(
+      count > 0,
+      kWhere,
+      "\"{}\": this process sees no {} device{}{}; \"auto\" takes the CPU where there is none",
+      word,
+      name,
+      visible_devices(),
+      c10::impl::hasDeviceGuardImpl(type) ? ". `argosy doctor` looks for them"
+                                          : ", and its libtorch is built without them");
+  const int64_t index = named.index ? *named.index : own_index(word, local_rank, count);
+  ARGOSY_CHECK(index < count,
                kWhere,
                "\"{}\": this process sees {} {} device{}{}, numbered from 0",
                word,
@@ -174,7 +191,11 @@ c10::Device find_device(std::string_view word, int local_rank) {
                name,
                count == 1 ? "" : "s",
                visible_devices());
-  return {*type, static_cast<c10::DeviceIndex>(index)};
+  return {type, static_cast<c10::DeviceIndex>(index)};
+}
+
+void check_device_word(std::string_view word) {
+  (void)parse(word);
 }
 
 void set_device(c10::Device device) {

@@ -39,6 +39,8 @@ namespace argosy::engine {
 /// or a negative `local_rank` (not known) where there are several; ConfigError for
 /// FLAGS_selected_gpus where it is read and is no list of numbers.
 [[nodiscard]] c10::Device find_device(std::string_view word, int local_rank = 0);
+/// Looks at the word only: the device need not be there. Errors: UsageError for another word.
+void check_device_word(std::string_view word);
 
 /// Makes a device the calling thread's current one, in which it allocates "cuda" tensors, and
 /// returns it.

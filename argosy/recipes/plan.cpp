@@ -7,6 +7,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
+#include "argosy/engine/device.h"
 #include "argosy/optim/optim.h"
 #include "argosy/recipes/optimizers.h"
 #include "argosy/recipes/parts.h"
@@ -98,6 +99,7 @@ std::string Plan::to_string() const {
 }
 
 Plan plan(const TrainSettings& settings, int processes) {
+  engine::check_device_word(settings.device);  // a machine without one may plan, too
   const Assembly assembly = assemble(wanted_of(settings));
   const TrainSettings resolved = resolve(settings, assembly);
   const Lengths lengths = lengths_of(

@@ -477,6 +477,11 @@ TEST_F(ARun, IsPlannedWithoutATrace) {
   TrainSettings planned = settings();
   planned.accumulate = 2;
   const Plan plan = recipes::plan(planned, 2);
+  planned.device = "cuda:7";  // need not be where it is planned
+  EXPECT_EQ(recipes::plan(planned, 2).training, plan.training);
+  planned.device = "graphics";
+  EXPECT_THROW(static_cast<void>(recipes::plan(planned, 2)), UsageError);
+  planned.device = "auto";
   EXPECT_EQ(plan.data["splits"]["train"], 27);
   EXPECT_EQ(plan.training["updates_per_epoch"], 1);
   EXPECT_EQ(plan.training["samples_per_update"], 36);

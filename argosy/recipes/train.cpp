@@ -17,6 +17,7 @@
 #include "argosy/base/text.h"
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/checkpoint/set_aside.h"
+#include "argosy/engine/device.h"
 #include "argosy/engine/seed.h"
 #include "argosy/engine/state_dict.h"
 #include "argosy/fleet/fleet.h"
@@ -72,15 +73,18 @@ void announce(const TrainSettings& settings,
                other.empty()
                    ? ""
                    : fmt::format(", {} to evaluate on ({})", text::count(data.size(other)), other));
+  c10::Device device = engine::device_of(*assembly.model.module);
+  device.set_index(fleet::worker_num() > 1 ? -1 : device.index());  // each has its own
   const std::string divided =
       ranks == fleet::worker_num() ? "" : fmt::format(" of {} virtual ranks", ranks);
   const std::string cut = settings.num_iters.value_or(lengths.updates()) < lengths.updates()
                               ? text::count(*settings.num_iters) + " of "
                               : "";
   fleet::print(
-      "{} process{}{}: {} × {} × {} = {} samples an update, {}{} updates in {} epoch{}{}\n",
+      "{} process{} on {}{}: {} × {} × {} = {} samples an update, {}{} updates in {} epoch{}{}\n",
       fleet::worker_num(),
       fleet::worker_num() == 1 ? "" : "es",
+      device.is_cpu() ? "the CPU" : device.str(),
       divided,
       ranks,
       settings.batch_size,

@@ -59,12 +59,16 @@ TEST_F(DeviceNames, AreTorchsAndPaddles) {
 
 TEST_F(DeviceNames, ThatMeanNothingAreRefused) {
   EXPECT_THAT(refusal("gpu:0"), HasSubstr("\"gpu:0\": this process sees no cuda device"));
+  EXPECT_THAT(refusal("gpu:0"), HasSubstr("its libtorch is built without them"));
   EXPECT_THAT(refusal("cuda"), HasSubstr("\"auto\" takes the CPU where there is none"));
   const std::string name = c10::DeviceTypeName(test::second_device().type(), /*lower_case=*/true);
   const std::string count = std::to_string(test::kSecondDevices);
   EXPECT_THAT(refusal((name + ":" + count).c_str()),
               HasSubstr("this process sees " + count + " " + name + " devices"));
-  for (const char* const word : {"", "gpus", "cuda:", "cuda:x", "cuda:1:2", "auto:1", ":1"}) {
+  EXPECT_NO_THROW(engine::check_device_word("cuda:7")) << "where it is not there";
+  EXPECT_THROW(engine::check_device_word("gpus"), UsageError);
+  for (const char* const word :
+       {"", "gpus", "cuda:", "cuda:x", "cuda:1:2", "cuda:-1", "cpu:1", "auto:1", ":1"}) {
     EXPECT_THAT(refusal(word), HasSubstr("expected cpu, cuda, cuda:<number>")) << word;
   }
 }

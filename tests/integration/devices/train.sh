@@ -31,14 +31,15 @@ launch=()
 train cpu --device cpu
 export ARGOSY_NCCL_LIBRARY=$nccl ARGOSY_NCCL_MODE=exact
 launch=(--env ARGOSY_LOG=info)
-train devices --device auto
-cat devices.out
-grep -q "tensors of devices by NCCL" devices.out || complain "no line names the library"
-[[ -s cpu.hash ]] && cmp -s cpu.hash devices.hash ||
-  complain "the weights on the CPU are $(cat cpu.hash), those on devices $(cat devices.hash)"
+train first --device auto
+cat first.out
+grep -q "2 processes on [a-z]*:" first.out || complain "no line names the devices"
+grep -q "tensors of devices by NCCL" first.out || complain "no line names the library"
+[[ -s cpu.hash ]] && cmp -s cpu.hash first.hash ||
+  complain "the weights on the CPU are $(cat cpu.hash), those on devices $(cat first.hash)"
 # Two ranks that see one device: through the host, and a line says why.
-first=$(grep -ohE '"device": ?"[a-z]+:0"' devices/*.json | grep -oE '[a-z]+:0' | head -n 1)
-train one_device --device "$first"
+zero=$(grep -ohE '"device": ?"[a-z]+:0"' first/*.json | grep -oE '[a-z]+:0' | head -n 1)
+train one_device --device "$zero"
 grep -q "are on one device of their host" one_device.out || complain "two ranks on one device: $(cat one_device.out)"
 cmp -s cpu.hash one_device.hash || complain "the weights on one device are $(cat one_device.hash)"
 exit $failed
