@@ -262,6 +262,16 @@ TEST_F(DeviceLines, EndWhenBothTheDeviceAndTheCallerAreDone) {
   EXPECT_THAT(error_text<CommError>([&] { group_.check(); }), HasSubstr("no memory"));
 }
 
+/// Memory that is not of libtorch's allocator may be freed with its last tensor.
+TEST_F(DeviceLines, KeepWhatAnOperationUsesUntilTheDeviceHasPassedIt) {
+  auto memory = std::make_shared<int>();
+  const std::weak_ptr<int> seen = memory;
+  const Work work = submit([kept = std::move(memory)] {});
+  EXPECT_FALSE(seen.expired());
+  transport_->end_all(nullptr);
+  EXPECT_TRUE(seen.expired());
+}
+
 TEST_F(DeviceLines, AnnounceWhatABrokenGroupRefuses) {
   (void)submit();
   transport_->end_all(std::make_exception_ptr(CommError("transport.barrier", "rank 1 died", {})));
