@@ -217,7 +217,7 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
                             const at::Tensor& bias,
                             const c10::optional<at::Tensor>& residual,
                             const at::Tensor& of_channels) {
-    const at::Tensor y = forward_of(images, residual.value_or(at::Tensor()), of_channels);
+    at::Tensor y = forward_of(images, residual.value_or(at::Tensor()), of_channels);
     // Without a residual x tells where relu let something through.
     context->save_for_backward({images, weight, bias, of_channels, residual ? y : at::Tensor()});
     return y;

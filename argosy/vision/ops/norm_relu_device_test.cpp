@@ -148,9 +148,10 @@ class NormReluKernels : public ::testing::TestWithParam<std::pair<at::ScalarType
 };
 
 void NormReluKernels::expect_as_operators(int64_t channels, bool with_residual, double mean) {
-  const auto [type, tolerance] = GetParam();
+  const at::ScalarType type = GetParam().first;
+  const double tolerance = GetParam().second;
   torch::manual_seed(5);
-  const auto some = [&, type = type] { return at::randn({kPixels, channels}).to(type); };
+  const auto some = [&] { return at::randn({kPixels, channels}).to(type); };
   const at::Tensor x = (at::randn({kPixels, channels}) * 2 + mean).to(type);
   const at::Tensor residual = with_residual ? some() : at::Tensor();
   const at::Tensor dy = some();

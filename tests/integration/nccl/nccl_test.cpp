@@ -281,7 +281,7 @@ TEST_F(Nccl, QueuesACollectiveAndReturns) {
   test::run_ranks(2, [&](int rank) {
     const c10::Device card = test::second_device(rank);
     const auto transport = make_nccl(store, rank, 2, options_on(card));
-    const at::Tensor value = at::full({3}, rank + 1.0F, at::TensorOptions(card));
+    const at::Tensor value = at::full({3}, rank + 1, at::TensorOptions(card).dtype(at::kFloat));
     if (rank == 1) {
       const Deadline deadline = Deadline::after(kTimeout);
       while (!returned && !deadline.expired()) {
