@@ -39,14 +39,15 @@ elseif(EXISTS ${_argosy_torch_lib_dir}/libtorch_hip.so)
   set(_argosy_torch_computes "with ROCm")
 endif()
 message(STATUS "libtorch ${ARGOSY_TORCH_VERSION} by its own headers, ${_argosy_torch_computes}: ${ARGOSY_TORCH_LIB_torch}")
+set(_argosy_torch_taken "libtorch ${ARGOSY_TORCH_VERSION} was found at ${_argosy_torch_prefix}, ${_argosy_torch_computes}")
 foreach(_prefix IN LISTS CMAKE_PREFIX_PATH)
   if(NOT IS_DIRECTORY ${_prefix})
-    message(WARNING "CMAKE_PREFIX_PATH names a folder that is not there: ${_prefix}. libtorch "
-      "${ARGOSY_TORCH_VERSION} was found at ${_argosy_torch_prefix}, ${_argosy_torch_computes}")
+    message(WARNING "CMAKE_PREFIX_PATH names a folder that is not there: ${_prefix}. "
+      "${_argosy_torch_taken}")
   endif()
   if(EXISTS ${_prefix}/torch/include/torch/csrc/api/include/torch/torch.h) # the folder above
-    message(WARNING "CMAKE_PREFIX_PATH should name ${_prefix}/torch and not ${_prefix}. libtorch "
-      "${ARGOSY_TORCH_VERSION} was found at ${_argosy_torch_prefix}, ${_argosy_torch_computes}")
+    message(WARNING "CMAKE_PREFIX_PATH should name ${_prefix}/torch and not ${_prefix}. "
+      "${_argosy_torch_taken}")
   endif()
 endforeach()
 

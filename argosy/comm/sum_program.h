@@ -11,8 +11,9 @@
 namespace argosy::comm {
 
 /// Compiles and loads the kernel for sums of this tree, which takes some tenths of a second the
-/// first time. Returns false where there is none: for other operations than sums and averages of
-/// floats, many terms, and devices that run no DeviceProgram. The terms' data is not read.
+/// first time. Returns false where there is no kernel: for operations other than sums and averages
+/// of floats, for many terms, and on devices that run no DeviceProgram. The terms' data is not
+/// read.
 [[nodiscard]] bool prepare_sum(c10::Device device,
                                const transport::Terms& terms,
                                transport::DType dtype,
