@@ -52,6 +52,7 @@ std::map<int, std::unique_ptr<Card>>& Card::all() {
         }
       }
       for (const auto& [index, card] : *cards) {
+        card->ended_ = true;
         card->streams_.clear();  // while libtorch is whole
       }
     });
@@ -128,6 +129,9 @@ Block* Card::allocate(size_t bytes, int64_t stream_id) {
 }
 
 void Card::free(Block* block) {
+  if (ended_) {
+    return;
+  }
   std::vector<Moment> until;
   for (const int64_t user : block->used_by) {
     until.push_back(now(user));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -57,6 +58,7 @@ class Card final {
 
   int index_;
   std::mutex mutex_;
+  std::atomic<bool> ended_{false};  // with the program: tensors of statics come later
   std::map<int64_t, std::unique_ptr<LateQueue>> streams_;
   std::map<std::pair<int64_t, size_t>, std::vector<Block*>> free_;  // by stream and size
   std::vector<Waiting> waiting_;
