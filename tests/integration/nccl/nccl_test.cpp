@@ -45,6 +45,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr Timeout kTimeout = 20s;
@@ -70,7 +71,7 @@ void set_version(int version) {
   of_fake<decltype(fake_nccl_set_version)>("fake_nccl_set_version")(version);
 }
 
-/// A device that fails when a test says so.
+/// A device that fails when a test says so, and notes what it is asked for.
 struct Faults {
   std::atomic<bool> marks{false};
   std::atomic<bool> entry{false};
@@ -80,11 +81,23 @@ struct Faults {
       throw std::runtime_error("the card fell off the bus");
     }
   }
+  void note(const char* asked) {
+    const std::lock_guard lock(mutex_);
+    asked_.emplace_back(asked);
+  }
+  std::vector<std::string> asked() {
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> asked_;
 };
 
 class FaultyQueue final : public DeviceQueue {
  public:
-  FaultyQueue(std::unique_ptr<DeviceQueue> inner, const Faults& faults)
+  FaultyQueue(std::unique_ptr<DeviceQueue> inner, Faults& faults)
       : inner_(std::move(inner)), faults_(faults) {}
   [[nodiscard]] void* handle() const override { return inner_->handle(); }
   [[nodiscard]] std::shared_ptr<void> enter() const override {
@@ -99,25 +112,28 @@ class FaultyQueue final : public DeviceQueue {
   }
   void follow(DeviceMark& place) override { inner_->follow(place); }
   [[nodiscard]] std::shared_ptr<void> allocate(int64_t bytes) override {
+    faults_.note("allocate");
     return inner_->allocate(bytes);
   }
   void copy(void* to, const void* from, int64_t bytes) override { inner_->copy(to, from, bytes); }
   void prepare(const Terms& terms, DType dtype, ReduceOp op) override {
+    faults_.note("prepare");
     inner_->prepare(terms, dtype, op);
   }
   void reduce(
       const Terms& terms, void* destination, int64_t count, DType dtype, ReduceOp op) override {
+    faults_.note("reduce");
     inner_->reduce(terms, destination, count, dtype, op);
   }
 
  private:
   const std::unique_ptr<DeviceQueue> inner_;
-  const Faults& faults_;
+  Faults& faults_;
 };
 
 class FaultyQueues final : public DeviceQueues {
  public:
-  FaultyQueues(std::shared_ptr<DeviceQueues> inner, const Faults& faults)
+  FaultyQueues(std::shared_ptr<DeviceQueues> inner, Faults& faults)
       : inner_(std::move(inner)), faults_(faults) {}
   [[nodiscard]] std::unique_ptr<DeviceQueue> make() override {
     return std::make_unique<FaultyQueue>(inner_->make(), faults_);
@@ -127,7 +143,7 @@ class FaultyQueues final : public DeviceQueues {
 
  private:
   const std::shared_ptr<DeviceQueues> inner_;
-  const Faults& faults_;
+  Faults& faults_;
 };
 
 /// Waits for the end of a collective.
@@ -272,6 +288,26 @@ TEST_F(Nccl, IsExactInWhatTheLibraryHasNoOperationFor) {
     EXPECT_EQ(bits, 7);
   });
   EXPECT_EQ(calls("ncclAllReduce"), before);
+}
+
+/// To load a kernel waits for all work of the device: behind the exchange that is for other ranks.
+TEST_F(Nccl, LoadsWhatASumNeedsBeforeItsExchange) {
+  Faults queue_of_one;
+  const auto store = rendezvous::in_process_store();
+  test::run_ranks(2, [&](int rank) {
+    NcclOptions options = options_on(quiet_card(rank));
+    options.mode = [] { return NcclMode::kExact; };
+    if (rank == 1) {
+      options.queues = std::make_shared<FaultyQueues>(options.queues, queue_of_one);
+    }
+    const auto transport = make_nccl(store, rank, 2, options);
+    constexpr int64_t kCount = 128;  // both ranks have a share
+    const at::Tensor value = on(quiet_card(rank), 1, kCount);
+    transport->all_reduce(value.data_ptr(), kCount, DType::kF32, ReduceOp::kSum, kTimeout);
+    transport->queue()->mark()->hold_caller();
+    EXPECT_TRUE(value.cpu().equal(at::full({kCount}, 2.0F)));
+  });
+  EXPECT_THAT(queue_of_one.asked(), ElementsAre("prepare", "allocate", "reduce"));
 }
 
 /// Nothing waits but the device: a rank goes on although no other has come.
