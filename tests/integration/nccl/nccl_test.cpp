@@ -796,32 +796,40 @@ TEST_F(Nccl, QueuesAMessageAndReturns) {
   });
 }
 
-/// A message that nobody sends: the end of any communicator waits for the device, which waits for
-/// it.
-TEST_F(Nccl, EndsWithAMessageOnItsWay) {
-  const auto store = rendezvous::in_process_store();
-  std::atomic<bool> ended{false};
-  test::run_ranks(2, [&](int rank) {
-    const c10::Device card = test::second_device(rank);
-    auto transport = make_nccl(store, rank, 2, options_on(card));
-    const at::Tensor value = on(card, static_cast<float>(7 + rank));
-    if (rank == 1) {
-      transport->recv(value.data_ptr(), 4, 0, 0)->wait(kTimeout);
-      transport->send(value.data_ptr(), 4, 0, 0)->wait(kTimeout);
-      const Deadline deadline = Deadline::after(kTimeout);
-      while (!ended && !deadline.expired()) {
-        std::this_thread::sleep_for(5ms);
+/// A message that nobody sends, a collective that nobody joins: the end of any communicator waits
+/// for the device, which waits for it.
+TEST_F(Nccl, EndsWithWorkOnItsWay) {
+  for (const bool in_message : {true, false}) {
+    const auto store = rendezvous::in_process_store();
+    std::atomic<bool> ended{false};
+    test::run_ranks(2, [&](int rank) {
+      const c10::Device card = test::second_device(rank);
+      auto transport = make_nccl(store, rank, 2, options_on(card));
+      const at::Tensor value = on(card, static_cast<float>(7 + rank));
+      transport->all_reduce(value.data_ptr(), 1, DType::kF32, ReduceOp::kSum, kTimeout);
+      if (rank == 1) {
+        transport->recv(value.data_ptr(), 4, 0, 0)->wait(kTimeout);
+        transport->send(value.data_ptr(), 4, 0, 0)->wait(kTimeout);
+        const Deadline deadline = Deadline::after(kTimeout);
+        while (!ended && !deadline.expired()) {
+          std::this_thread::sleep_for(5ms);
+        }
+        return;
       }
-      return;
-    }
-    transport->send(value.data_ptr(), 4, 1, 0)->wait(kTimeout);
-    transport->recv(value.data_ptr(), 4, 1, 0)->wait(kTimeout);
-    const auto never = transport->recv(value.data_ptr(), 4, 1, 0);
-    const auto before = std::chrono::steady_clock::now();
-    transport->close();
-    EXPECT_LT(std::chrono::steady_clock::now() - before, 4s);
-    ended = true;
-  });
+      transport->send(value.data_ptr(), 4, 1, 0)->wait(kTimeout);
+      transport->recv(value.data_ptr(), 4, 1, 0)->wait(kTimeout);
+      std::unique_ptr<Transfer> never;
+      if (in_message) {
+        never = transport->recv(value.data_ptr(), 4, 1, 0);
+      } else {
+        transport->all_reduce(value.data_ptr(), 1, DType::kF32, ReduceOp::kSum, kTimeout);
+      }
+      const auto before = std::chrono::steady_clock::now();
+      transport->close();
+      EXPECT_LT(std::chrono::steady_clock::now() - before, 4s);
+      ended = true;
+    });
+  }
 }
 
 /// Whoever waits for it hears it from the rank itself.
