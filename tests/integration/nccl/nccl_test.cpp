@@ -290,6 +290,20 @@ TEST_F(Nccl, IsExactInWhatTheLibraryHasNoOperationFor) {
   EXPECT_EQ(calls("ncclAllReduce"), before);
 }
 
+/// The library knows one part for each rank only.
+TEST_F(Nccl, IsExactInSumsOverVirtualRanks) {
+  const int before = calls("ncclAllReduce");
+  run(2, [](Transport& t) {
+    const LeafDeal deal = LeafDeal::in_ranges(3, 2);  // two of them on rank 0, which has added them
+    float value = t.rank() == 0 ? 4 : 5;
+    const std::vector<const void*> nodes{&value};
+    const std::vector<void*> sums{&value};
+    t.all_reduce({deal, nodes, sums}, 1, DType::kF32, ReduceOp::kAvg, kTimeout);
+    EXPECT_EQ(value, 3);
+  });
+  EXPECT_EQ(calls("ncclAllReduce"), before);
+}
+
 /// To load a kernel waits for all work of the device: behind the exchange that is for other ranks.
 TEST_F(Nccl, LoadsWhatASumNeedsBeforeItsExchange) {
   Faults queue_of_one;
