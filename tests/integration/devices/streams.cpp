@@ -7,8 +7,9 @@ namespace argosy::test {
 namespace {
 
 [[maybe_unused]] const bool kStreamsAreKnown = [] {
+  // second_device(): the device has its name from the start of the program.
   comm::set_stream_handle(
-      type_of_second_device(), &handle_of, [](c10::Device device) { return device.str(); });
+      second_device().type(), &handle_of, [](c10::Device device) { return device.str(); });
   return true;
 }();
 
