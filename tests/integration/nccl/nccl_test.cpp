@@ -76,6 +76,7 @@ struct Faults {
   std::atomic<bool> marks{false};
   std::atomic<bool> entry{false};
   std::atomic<bool> slow_entry{false};
+  std::atomic<bool> deadly_entry{false};
   static void check(const std::atomic<bool>& fault) {
     if (fault) {
       throw std::runtime_error("the card fell off the bus");
@@ -103,6 +104,9 @@ class FaultyQueue final : public DeviceQueue {
   [[nodiscard]] std::shared_ptr<void> enter() const override {
     Faults::check(faults_.entry);
     std::this_thread::sleep_for(faults_.slow_entry ? 1s : 0s);
+    if (faults_.deadly_entry) {
+      ::raise(SIGKILL);
+    }
     return inner_->enter();
   }
   [[nodiscard]] std::shared_ptr<DeviceMark> mark() override { return inner_->mark(); }
@@ -682,6 +686,64 @@ TEST_F(Nccl, EndsAFirstCallThatWaitsForADeadRank) {
     ADD_FAILURE() << "ended without the other rank";
   });
   expect_death_of_1(outcomes[0]);
+}
+
+/// The making of a communicator waits for all ranks.
+TEST_F(Nccl, EndsAConnectionThatWaitsForADeadRank) {
+  const test::TempDir folder;
+  const auto outcomes = test::try_run_ranks(
+      2,
+      [&](int rank) {
+        Faults faults;
+        faults.deadly_entry = rank == 1;
+        NcclOptions options = options_on(test::second_device(rank));
+        options.timeout = 60s;
+        options.queues = std::make_shared<FaultyQueues>(options.queues, faults);
+        const auto before = std::chrono::steady_clock::now();
+        try {
+          (void)make_nccl(
+              rendezvous::file_store((folder.path() / "store").string()), rank, 2, options);
+          ADD_FAILURE() << "connected without the other rank";
+        } catch (const Error&) {
+          EXPECT_LT(std::chrono::steady_clock::now() - before, kTimeout);
+          throw;
+        }
+      },
+      {.mode = test::RankMode::kProcesses});
+  expect_death_of_1(outcomes[0]);
+}
+
+/// What becomes of a collective that is queued, the library tells whoever asks.
+TEST_F(Nccl, TellsAnErrorOfTheLibraryWhileTheDeviceWaits) {
+  const auto store = rendezvous::in_process_store();
+  std::atomic<bool> ended{false};
+  const auto outcomes = test::try_run_ranks(2, [&](int rank) {
+    const auto transport = make_nccl(store, rank, 2, options_on(test::second_device(rank)));
+    const at::Tensor value = on(test::second_device(rank), 1);
+    const auto both = std::make_shared<End>();
+    transport->listen(both);
+    transport->barrier(kTimeout);
+    both->wait();
+    if (rank == 1) {
+      const Deadline deadline = Deadline::after(kTimeout);
+      while (!ended && !deadline.expired()) {
+        std::this_thread::sleep_for(5ms);
+      }
+      return;
+    }
+    const auto end = std::make_shared<End>();
+    transport->listen(end);
+    transport->all_reduce(value.data_ptr(), 1, DType::kF32, ReduceOp::kSum, kTimeout);
+    fail("async", 2, 0);
+    try {
+      end->wait();
+    } catch (...) {
+      ended = true;
+      throw;
+    }
+  });
+  EXPECT_EQ(outcomes[0].error_type, "argosy::CommError") << describe(outcomes[0]);
+  EXPECT_THAT(outcomes[0].error, HasSubstr("a collective on the device"));
 }
 
 /// The device goes on after an abort, with garbage. Whoever reads that must hear it from check().
