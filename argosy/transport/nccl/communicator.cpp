@@ -153,13 +153,7 @@ void Communicator::connect(const Lobby& lobby, const Place& place, const Deadlin
       const Result result = api.comm_init_rank_config(comm, place_.size, id, place_.rank, &config);
       return result == Result::kInProgress ? Result::kSuccess : result;
     });
-    auto next_look = Deadline::after(kBetweenLooks);
-    wait_until_queued("ncclCommInitRankConfig", deadline, [&] {
-      if (next_look.expired()) {
-        lobby.look_around();
-        next_look = Deadline::after(kBetweenLooks);
-      }
-    });
+    wait_until_queued("ncclCommInitRankConfig", deadline);
     return;
   }
   // The call returns when all ranks have made it. So first see that all come.
@@ -170,14 +164,11 @@ void Communicator::connect(const Lobby& lobby, const Place& place, const Deadlin
       throw_if_aborted();
     });
   }
-  make("ncclCommInitRank", [&](Comm* comm) { return init_blocking(comm, id, lobby, deadline); });
+  make("ncclCommInitRank", [&](Comm* comm) { return init_blocking(comm, id, deadline); });
 }
 
 /// The call has a thread of its own, which is left behind where a rank dies or does not come.
-Result Communicator::init_blocking(Comm* comm,
-                                   const UniqueId& id,
-                                   const Lobby& lobby,
-                                   const Deadline& deadline) {
+Result Communicator::init_blocking(Comm* comm, const UniqueId& id, const Deadline& deadline) {
   const auto init = std::make_shared<BlockingInit>(library_, id, place_.size, place_.rank);
   std::thread([init, &enter = place_.enter] { init->run(enter); }).detach();
   std::unique_lock lock(init->mutex);
@@ -186,7 +177,6 @@ Result Communicator::init_blocking(Comm* comm,
     lock.unlock();
     try {
       throw_if_aborted();
-      lobby.look_around();
       if (deadline.expired()) {
         throw waits_for_others();
       }
@@ -245,7 +235,7 @@ void Communicator::queue(const char* call,
   const std::lock_guard alone(use_);
   const Result result = this->call(queue);
   if (result == Result::kInProgress) {
-    wait_until_queued(call, deadline, [] {});
+    wait_until_queued(call, deadline);
   } else {
     throw_unless_fine(call, result);
   }
@@ -292,10 +282,7 @@ void Communicator::check() {
   }
 }
 
-/// `meanwhile` may throw to give up.
-void Communicator::wait_until_queued(const char* call,
-                                     const Deadline& deadline,
-                                     const std::function<void()>& meanwhile) {
+void Communicator::wait_until_queued(const char* call, const Deadline& deadline) {
   Patience patience;
   while (true) {
     Result state = Result::kSuccess;
@@ -309,7 +296,6 @@ void Communicator::wait_until_queued(const char* call,
     if (deadline.expired()) {
       throw waits_for_others();
     }
-    meanwhile();
     patience.sleep();
   }
 }

@@ -64,16 +64,11 @@ class Communicator final {
 
  private:
   void make(const char* call, const std::function<Result(Comm*)>& init);
-  Result init_blocking(Comm* comm,
-                       const UniqueId& id,
-                       const Lobby& lobby,
-                       const Deadline& deadline);
+  Result init_blocking(Comm* comm, const UniqueId& id, const Deadline& deadline);
   template <typename Function>
   Result call(Function function);
   [[nodiscard]] Comm take();
-  void wait_until_queued(const char* call,
-                         const Deadline& deadline,
-                         const std::function<void()>& meanwhile);
+  void wait_until_queued(const char* call, const Deadline& deadline);
   [[nodiscard]] LinkTimeout waits_for_others() const;
   void throw_if_aborted();
   void throw_unless_fine(const char* call, Result result);

@@ -75,8 +75,7 @@ void set_version(int version) {
 struct Faults {
   std::atomic<bool> marks{false};
   std::atomic<bool> entry{false};
-  std::atomic<bool> slow_entry{false};
-  std::atomic<bool> deadly_entry{false};
+  std::function<void()> on_entry{};
   static void check(const std::atomic<bool>& fault) {
     if (fault) {
       throw std::runtime_error("the card fell off the bus");
@@ -103,9 +102,8 @@ class FaultyQueue final : public DeviceQueue {
   [[nodiscard]] void* handle() const override { return inner_->handle(); }
   [[nodiscard]] std::shared_ptr<void> enter() const override {
     Faults::check(faults_.entry);
-    std::this_thread::sleep_for(faults_.slow_entry ? 1s : 0s);
-    if (faults_.deadly_entry) {
-      ::raise(SIGKILL);
+    if (faults_.on_entry) {
+      faults_.on_entry();
     }
     return inner_->enter();
   }
@@ -437,7 +435,9 @@ TEST_F(Nccl, IsRefusedByAllWhereOneRankCannot) {
 TEST_F(Nccl, AsksTheStoreNowAndThenWhileItConnects) {
   const auto store = rendezvous::in_process_store();
   std::atomic<int> looks{0};
+  std::atomic<bool> connects{true};
   Faults slow;
+  slow.on_entry = [&] { std::this_thread::sleep_for(connects ? 1s : 0s); };
   test::run_ranks(2, [&](int rank) {
     NcclOptions options = options_on(test::second_device(rank));
     if (rank == 0) {
@@ -445,10 +445,10 @@ TEST_F(Nccl, AsksTheStoreNowAndThenWhileItConnects) {
           std::make_shared<test::LookedAtStore>(store, [&] { ++looks; }), 0, 2, options);
       return;
     }
-    slow.slow_entry = true;  // comes late, but not to the store
+    // It comes late, but not to the store.
     options.queues = std::make_shared<FaultyQueues>(options.queues, slow);
     const auto transport = make_nccl(store, 1, 2, options);
-    slow.slow_entry = false;
+    connects = false;
   });
   EXPECT_LT(looks, 40);
 }
@@ -690,27 +690,76 @@ TEST_F(Nccl, EndsAFirstCallThatWaitsForADeadRank) {
 
 /// The making of a communicator waits for all ranks.
 TEST_F(Nccl, EndsAConnectionThatWaitsForADeadRank) {
-  const test::TempDir folder;
-  const auto outcomes = test::try_run_ranks(
-      2,
-      [&](int rank) {
-        Faults faults;
-        faults.deadly_entry = rank == 1;
-        NcclOptions options = options_on(test::second_device(rank));
-        options.timeout = 60s;
-        options.queues = std::make_shared<FaultyQueues>(options.queues, faults);
-        const auto before = std::chrono::steady_clock::now();
-        try {
-          (void)make_nccl(
-              rendezvous::file_store((folder.path() / "store").string()), rank, 2, options);
-          ADD_FAILURE() << "connected without the other rank";
-        } catch (const Error&) {
-          EXPECT_LT(std::chrono::steady_clock::now() - before, kTimeout);
-          throw;
-        }
-      },
-      {.mode = test::RankMode::kProcesses});
-  expect_death_of_1(outcomes[0]);
+  struct Case {
+    int version;
+    int lives;
+  };
+  for (const Case& each : {Case{0, 1}, Case{kBlocks, 1}, Case{kBlocks, 2}}) {
+    set_version(each.version);
+    const test::TempDir folder;
+    const auto outcomes = test::try_run_ranks(
+        2,
+        [&](int rank) {
+          Faults faults;
+          faults.on_entry = [rank, lives = each.lives]() mutable {
+            if (rank == 1 && --lives == 0) {
+              ::raise(SIGKILL);
+            }
+          };
+          NcclOptions options = options_on(test::second_device(rank));
+          options.timeout = 60s;
+          options.queues = std::make_shared<FaultyQueues>(options.queues, faults);
+          const auto before = std::chrono::steady_clock::now();
+          try {
+            (void)make_nccl(
+                rendezvous::file_store((folder.path() / "store").string()), rank, 2, options);
+            ADD_FAILURE() << "connected without the other rank";
+          } catch (const Error&) {
+            EXPECT_LT(std::chrono::steady_clock::now() - before, kTimeout);
+            throw;
+          }
+        },
+        {.mode = test::RankMode::kProcesses});
+    expect_death_of_1(outcomes[0]);
+  }
+}
+
+/// A call that blocks is left behind. What it comes to later is nobody's.
+TEST_F(Nccl, EndsACommunicatorThatComesTooLate) {
+  set_version(kBlocks);
+  const auto store = rendezvous::in_process_store();
+  const int before = calls("ncclCommAbort");
+  std::atomic<bool> given_up{false};
+  Faults late;
+  std::thread::id connecting;  // the call that blocks is another thread's
+  late.on_entry = [&] {
+    const Deadline deadline = Deadline::after(kTimeout);
+    while (std::this_thread::get_id() != connecting && !given_up && !deadline.expired()) {
+      std::this_thread::sleep_for(5ms);
+    }
+  };
+  const auto outcomes = test::try_run_ranks(2, [&](int rank) {
+    NcclOptions options = options_on(test::second_device(rank));
+    if (rank == 1) {
+      connecting = std::this_thread::get_id();
+      options.queues = std::make_shared<FaultyQueues>(options.queues, late);
+      (void)make_nccl(store, rank, 2, options);
+      return;
+    }
+    options.timeout = 2s;
+    try {
+      (void)make_nccl(store, rank, 2, options);
+    } catch (...) {
+      given_up = true;
+      const Deadline deadline = Deadline::after(kTimeout);
+      while (calls("ncclCommAbort") == before && !deadline.expired()) {
+        std::this_thread::sleep_for(5ms);
+      }
+      throw;
+    }
+  });
+  EXPECT_EQ(outcomes[0].error_type, "argosy::TimeoutError") << describe(outcomes[0]);
+  EXPECT_GT(calls("ncclCommAbort"), before);
 }
 
 /// What becomes of a collective that is queued, the library tells whoever asks.
