@@ -70,6 +70,18 @@ Group make_child(const GroupState& parent, const std::vector<int>& members, std:
   return adopt(std::move(transport), std::move(store), parent.shared_family(), std::move(options));
 }
 
+/// "0:6:2" for 0, 2, 4, 6; else all of them.
+std::string list(const std::vector<int>& ranks) {
+  const int step = ranks.size() > 1 ? ranks[1] - ranks[0] : 1;
+  for (size_t i = 1; i < ranks.size(); ++i) {
+    if (ranks[i] - ranks[i - 1] != step) {
+      return fmt::format("{}", fmt::join(ranks, ","));
+    }
+  }
+  return ranks.size() < 3 ? fmt::format("{}", fmt::join(ranks, ","))
+                          : fmt::format("{}:{}:{}", ranks.front(), ranks.back(), step);
+}
+
 void check_members(const std::vector<int>& ranks, int size) {
   std::vector<bool> seen(static_cast<size_t>(size));
   ARGOSY_CHECK(!ranks.empty(), "comm.new_group", "no ranks given: expected at least one");
@@ -133,17 +145,32 @@ void Group::destroy() {
   self.close(Deadline::after(self.options().timeout));
 }
 
-Group Group::new_group(const std::vector<int>& ranks) const {
+Group Group::new_group(const std::vector<int>& ranks, const NewGroupOptions& options) const {
   GroupState& parent = state();
   parent.check_usable("new_group");
   check_members(ranks, parent.size());
+  const std::string label = options.label.empty() ? "" : options.label + "[" + list(ranks) + "]";
+  if (options.members_only) {
+    ARGOSY_CHECK(std::ranges::find(ranks, rank()) != ranks.end(),
+                 "comm.new_group",
+                 "rank {} is not among the members {}, which alone make this group: leave the call "
+                 "out, or leave members_only out on all ranks",
+                 rank(),
+                 fmt::join(ranks, ", "));
+    const std::string members = label.empty() ? "[" + list(ranks) + "]" : label;
+    const int64_t number = parent.next_child_of(members);
+    return make_child(parent,
+                      ranks,
+                      number == 0 ? fmt::format("{}.{}", name(), members)
+                                  : fmt::format("{}.{}.{}", name(), members, number));
+  }
   if (parent.options().checked) {
     parent.run(
         {.op = "new_group", .signature = fmt::format("new_group [{}]", fmt::join(ranks, ", "))},
         {},
         [](transport::Transport&, const Deadline&) {});
   }
-  return make_child(parent, ranks, fmt::format("{}.{}", name(), parent.next_child()));
+  return make_child(parent, ranks, fmt::format("{}.{}{}", name(), parent.next_child(), label));
 }
 
 Group Group::split(const SplitOptions& options) const {

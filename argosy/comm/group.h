@@ -20,6 +20,13 @@ struct SplitOptions {
   int key = 0;    ///< order of the ranks in the new group; ties keep their old order
 };
 
+struct NewGroupOptions {
+  /// Only the members call it, and nobody else waits for them. Groups of the same members are made
+  /// in the same order.
+  bool members_only = false;
+  std::string label{};  ///< a word for its name: "dp" makes "world.dp[0:6:2]"
+};
+
 /// An ordered set of ranks that communicate. A handle: copies are the same group.
 ///
 ///     comm::Group world = comm::init();
@@ -51,8 +58,9 @@ class Group final {
 
   /// Makes a group of `ranks`, which are ranks of this group, each once. They become 0, 1, … in
   /// that order. A process that is not among them gets a group whose rank() is -1. Collective over
-  /// this group.
-  [[nodiscard]] Group new_group(const std::vector<int>& ranks) const;
+  /// this group unless `options` say otherwise.
+  [[nodiscard]] Group new_group(const std::vector<int>& ranks,
+                                const NewGroupOptions& options = {}) const;
   /// Divides this group by color. Collective over this group. Source: MPI_Comm_split.
   [[nodiscard]] Group split(const SplitOptions& options) const;
 

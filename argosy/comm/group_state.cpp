@@ -412,6 +412,11 @@ void GroupState::remember_failure(const std::exception_ptr& error) {
   broken_.store(true, std::memory_order_release);
 }
 
+int64_t GroupState::next_child_of(const std::string& members) {
+  const std::lock_guard lock(children_mutex_);
+  return next_child_of_[members]++;
+}
+
 std::shared_ptr<rendezvous::Store> GroupState::store() const {
   const std::lock_guard lock(store_mutex_);
   return store_;

@@ -72,6 +72,8 @@ class GroupState final {
   [[nodiscard]] std::shared_ptr<rendezvous::Store> store() const;
   /// Returns the number of the next group made from this one. All members count alike.
   [[nodiscard]] int64_t next_child() { return next_child_.fetch_add(1); }
+  /// The same among those that only their members make, which `members` says.
+  [[nodiscard]] int64_t next_child_of(const std::string& members);
 
   /// Throws a UsageError if `op` may not be called now: the group is destroyed, or this process is
   /// not a member.
@@ -151,6 +153,8 @@ class GroupState final {
 
   std::atomic<int64_t> last_completed_{-1};
   std::atomic<int64_t> next_child_{0};
+  std::mutex children_mutex_;
+  std::map<std::string, int64_t> next_child_of_;
   std::atomic<int64_t> next_transfer_{0};
   std::atomic<int64_t> last_completed_on_device_{-1};
   std::mutex start_mutex_;  // transfers are started one after another

@@ -1,4 +1,6 @@
 /// Groups made from groups, as threads; torch-free.
+#include <fmt/format.h>
+
 #include <atomic>
 #include <future>
 #include <optional>
@@ -67,6 +69,31 @@ TEST(NewGroup, TakesItsOrderFromTheList) {
     const Group alone = world.new_group({2});
     if (world.rank() == 2) {
       EXPECT_EQ(sum(alone, 9), 9);
+    }
+  });
+}
+
+TEST(NewGroup, NeedsItsMembersOnlyWhereTheyMakeIt) {
+  with_threads(5, [](Group& world) {
+    if (world.rank() == 4) {
+      EXPECT_THAT(error_text<UsageError>([&] {
+                    (void)world.new_group({0, 2}, {.members_only = true});
+                  }),
+                  HasSubstr("rank 4 is not among the members 0, 2"));
+      return;
+    }
+    const int parity = world.rank() % 2;
+    const std::vector<int> mine{parity, parity + 2};
+    for (int i = 0; i < 2; ++i) {  // the second is another group
+      const Group pair = world.new_group(mine, {.members_only = true, .label = "dp"});
+      EXPECT_EQ(sum(pair, world.rank()), 2 * parity + 2);
+      EXPECT_EQ(pair.name(),
+                fmt::format("world.dp[{},{}]{}", parity, parity + 2, i == 0 ? "" : ".1"));
+    }
+    if (world.rank() < 3) {
+      const Group row = world.new_group({0, 1, 2}, {.members_only = true});
+      EXPECT_EQ(row.name(), "world.[0:2:1]");
+      EXPECT_EQ(sum(row, 1), 3);
     }
   });
 }
