@@ -37,8 +37,8 @@ class Card final {
   static Card& number(int index);
 
   [[nodiscard]] LateQueue& stream(int64_t id);
-  /// Returns the newest work of the stream.
-  [[nodiscard]] Moment now(int64_t stream);
+  /// Returns the newest work of a stream.
+  [[nodiscard]] Moment now(int64_t id);
   [[nodiscard]] Block* allocate(size_t bytes, int64_t stream);
   void free(Block* block);
   void use(Block* block, int64_t stream);
