@@ -92,7 +92,7 @@ TEST_P(OutOfStep, IsNamedAtTheNextReduction) {
   }
 }
 
-std::string name_of(const ::testing::TestParamInfo<OutOfStep::ParamType>& info) {
+std::string name_of_mistake(const ::testing::TestParamInfo<OutOfStep::ParamType>& info) {
   const auto& [backend, optimizer_kind, mistake] = info.param;
   return std::string(backend) + "_" + optimizer_kind + "_" + mistake->name;
 }
@@ -128,14 +128,14 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values("in_process", "gloo", "shm", "hierarchical"),
                        ::testing::Values("ours", "theirs"),
                        kEachMistake),
-    name_of);
+    name_of_mistake);
 // What fleet does with more than 1 MiB of parameters where the ranks share memory.
 INSTANTIATE_TEST_SUITE_P(DividedSteps,
                          OutOfStep,
                          ::testing::Combine(::testing::Values("in_process", "shm"),
                                             ::testing::Values("divided"),
                                             kEachMistake),
-                         name_of);
+                         name_of_mistake);
 
 // What ranks may do at their own times without being out of step.
 TEST(InStep, AreRanksThatAccumulateJoinAndTrainTwoModels) {
