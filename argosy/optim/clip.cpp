@@ -24,11 +24,11 @@ double norm_of(const std::vector<at::Tensor>& grads, bool largest) {
     flat.push_back(engine::is_dense(grad) ? grad : grad.detach().contiguous());
   }
   if (!largest) {
-    double total = 0;
-    for (const double sum : sums_of_squares(flat)) {
-      total += sum;
+    ExactSum total;
+    for (const ExactSum& sum : sums_of_squares(flat)) {
+      total.add(sum);
     }
-    return std::sqrt(total);
+    return std::sqrt(total.value());
   }
   std::vector<double> values;
   std::vector<at::Tensor> on_device;

@@ -129,7 +129,7 @@ class FlatOptimizer final : public OptimizerImpl {
     }
   }
 
-  // A rank that has a part of a parameter has a part of its norms.
+  // Ranks that divide a step exchange nothing in the middle of it.
   [[nodiscard]] std::optional<std::size_t> states_per_parameter() const override {
     return rule_->needs_whole_parameter() ? std::nullopt
                                           : std::optional<std::size_t>(rule_->state_names().size());
@@ -144,8 +144,9 @@ class FlatOptimizer final : public OptimizerImpl {
     division_ = division;
   }
 
+  [[nodiscard]] bool can_shard() const override { return true; }
   void shard(const std::shared_ptr<ShardedStep>& step) override {
-    check_divisible(step == nullptr);
+    check_complete(kChange);
     const c10::NoGradGuard no_grad;
     if (sharded_ != nullptr) {
       gather_states(*sharded_,
@@ -245,6 +246,8 @@ class FlatOptimizer final : public OptimizerImpl {
   }
 
  private:
+  static constexpr const char* kChange = "a change of who makes the steps";
+
   void check_complete(const char* what) const {
     ARGOSY_CHECK(early_.empty(),
                  where_,
@@ -257,7 +260,7 @@ class FlatOptimizer final : public OptimizerImpl {
     ARGOSY_CHECK(ends || !rule_->needs_whole_parameter(),
                  where_,
                  "steps cannot be divided: this optimizer compares norms of whole parameters");
-    check_complete("a change of who makes the steps");
+    check_complete(kChange);
   }
 
   void check_clip() const {
@@ -303,8 +306,9 @@ class FlatOptimizer final : public OptimizerImpl {
       lengths.push_back(one.range.count);
     }
     const std::vector<kernels::Piece> pieces = kernels::cut(lengths);
+    std::vector<Alike> on_devices = updated_alike(active);
     if (rule_->needs_whole_parameter()) {
-      sum_up(pieces, active, threads);
+      prepare(pieces, on_devices, active, threads);
     }
     kernels::for_each_piece(pieces, threads, [&](std::size_t i) {
       const auto [array, begin, count] = pieces[i];
@@ -315,27 +319,38 @@ class FlatOptimizer final : public OptimizerImpl {
         division_->hand_out(part.param, count * item_bytes(part.precision));
       }
     });
-    update_on_devices(active);
+    for (Alike& group : on_devices) {
+      for (const std::size_t place : group.places) {
+        group.ranges.sums.push_back(active[place].update.sums);
+      }
+      rule_->update_tensors(group.ranges, active[group.places.front()].update);
+    }
   }
 
-  // Parameters that are updated alike are updated together: each operator once for all of them, or
-  // for as many as the memory allows that its results take.
-  void update_on_devices(const std::vector<Active>& active) const {
-    std::vector<std::pair<const Active*, TensorRanges>> alike;
-    for (const Active& one : active) {
+  // Parameters on a device that are updated alike are updated together: each operator once for all
+  // of them, or for as many as the memory allows that its results take.
+  struct Alike {
+    std::vector<std::size_t> places{};  // among the active
+    TensorRanges ranges{};
+  };
+  [[nodiscard]] std::vector<Alike> updated_alike(const std::vector<Active>& active) const {
+    std::vector<Alike> alike;
+    for (std::size_t place = 0; place < active.size(); ++place) {
+      const Active& one = active[place];
       if (one.param.is_cpu() || one.param.numel() == 0) {
         continue;
       }
-      auto found = std::ranges::find_if(alike, [&](const auto& known) {
-        return are_updated_alike(*known.first, one) &&
-               known.second.bytes + bytes_of(one) <= kMostTogether;
+      auto found = std::ranges::find_if(alike, [&](const Alike& known) {
+        return are_updated_alike(active[known.places.front()], one) &&
+               known.ranges.bytes + bytes_of(one) <= kMostTogether;
       });
       if (found == alike.end()) {
         const std::size_t states = slots_[one.slot].states.size();
-        alike.emplace_back(&one, TensorRanges{.states = std::vector<TensorList>(states)});
+        alike.push_back({.ranges = {.states = std::vector<TensorList>(states)}});
         found = std::prev(alike.end());
       }
-      TensorRanges& ranges = found->second;
+      found->places.push_back(place);
+      TensorRanges& ranges = found->ranges;
       ranges.bytes += bytes_of(one);
       ranges.params.push_back(one.param);
       ranges.grads.push_back(one.grad);
@@ -343,12 +358,7 @@ class FlatOptimizer final : public OptimizerImpl {
         ranges.states[k].push_back(slots_[one.slot].states[k]);
       }
     }
-    for (auto& [first, ranges] : alike) {
-      if (rule_->needs_whole_parameter()) {
-        ranges.sums = rule_->prepare_tensors(ranges, first->update);
-      }
-      rule_->update_tensors(ranges, first->update);
-    }
+    return alike;
   }
 
   static std::size_t bytes_of(const Active& one) { return one.param.nbytes(); }
@@ -367,17 +377,36 @@ class FlatOptimizer final : public OptimizerImpl {
     return terms(a) == terms(b);
   }
 
-  // The rule's first pass; its sums in the order of the pieces.
-  void sum_up(const std::vector<kernels::Piece>& pieces,
-              std::vector<Active>& active,
-              int threads) const {
-    std::vector<kernels::Sums> parts(pieces.size());
+  // The rule's first pass: what it needs to know of whole parameters.
+  void prepare(const std::vector<kernels::Piece>& pieces,
+               const std::vector<Alike>& on_devices,
+               std::vector<Active>& active,
+               int threads) const {
+    std::vector<kernels::ExactSums> parts(pieces.size());
     kernels::for_each_piece(pieces, threads, [&](std::size_t i) {
       const auto [array, begin, count] = pieces[i];
       parts[i] = rule_->prepare(active[array].range.sub(begin, count), active[array].update);
     });
+    std::vector<ExactSum> sums(2 * active.size());
+    const auto add = [&](std::size_t place, const kernels::ExactSums& part) {
+      sums[2 * place].add(part.param);
+      sums[2 * place + 1].add(part.update);
+    };
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      active[pieces[i].array].update.sums.add(parts[i]);
+      add(pieces[i].array, parts[i]);
+    }
+    for (const Alike& group : on_devices) {
+      const Update& update = active[group.places.front()].update;
+      const std::vector<kernels::ExactSums> theirs = rule_->prepare_tensors(group.ranges, update);
+      for (std::size_t i = 0; i < theirs.size(); ++i) {
+        add(group.places[i], theirs[i]);
+      }
+    }
+    if (sharded_ != nullptr) {
+      sharded_->sum(sums);
+    }
+    for (std::size_t place = 0; place < active.size(); ++place) {
+      active[place].update.sums = {sums[2 * place].value(), sums[2 * place + 1].value()};
     }
   }
 
@@ -495,17 +524,20 @@ class FlatOptimizer final : public OptimizerImpl {
     for (const Active& one : active) {
       grads.push_back(one.grad);
     }
-    std::vector<double> sums = sums_of_squares(grads);
-    if (sharded_ != nullptr) {
-      sums = sharded_->sum(sums);
+    std::vector<ExactSum> sums = sums_of_squares(grads);
+    if (global != nullptr) {
+      ExactSum total;
+      for (const ExactSum& sum : sums) {
+        total.add(sum);
+      }
+      sums.assign(1, total);
     }
-    double total = 0;
-    for (const double sum : sums) {
-      total += sum;
+    if (sharded_ != nullptr) {
+      sharded_->sum(sums);
     }
     for (std::size_t i = 0; i < active.size(); ++i) {
       const double limit = global != nullptr ? global->clip_norm : own->clip_norm;
-      const double norm = std::sqrt(global != nullptr ? total : sums[i]);
+      const double norm = std::sqrt(sums[global != nullptr ? 0 : i].value());
       // Written so that a norm of NaN reaches the update instead of passing for a small one.
       active[i].update.grad_scale = norm <= limit ? 1.0 : limit / norm;
     }

@@ -51,9 +51,9 @@ std::vector<kernels::Piece> cut(const std::vector<at::Tensor>& tensors) {
   return kernels::cut(lengths);
 }
 
-std::vector<double> sums_of_squares(const std::vector<at::Tensor>& tensors) {
+std::vector<ExactSum> sums_of_squares(const std::vector<at::Tensor>& tensors) {
   const std::vector<kernels::Piece> pieces = cut(tensors);
-  std::vector<double> parts(pieces.size());
+  std::vector<ExactSum> parts(pieces.size());
   kernels::for_each_piece(pieces, at::get_num_threads(), [&](std::size_t i) {
     const auto [array, begin, count] = pieces[i];
     const at::Tensor& tensor = tensors[array];
@@ -62,14 +62,14 @@ std::vector<double> sums_of_squares(const std::vector<at::Tensor>& tensors) {
             ? kernels::sum_of_squares(static_cast<float*>(tensor.data_ptr()) + begin, count)
             : kernels::sum_of_squares(static_cast<double*>(tensor.data_ptr()) + begin, count);
   });
-  std::vector<double> sums(tensors.size(), 0.0);
+  std::vector<ExactSum> sums(tensors.size());
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    sums[pieces[i].array] += parts[i];
+    sums[pieces[i].array].add(parts[i]);
   }
   std::vector<at::Tensor> elsewhere;
   std::ranges::copy_if(
       tensors, std::back_inserter(elsewhere), [](const at::Tensor& t) { return !t.is_cpu(); });
-  const std::vector<double> theirs = sums_of_squares_on_device(elsewhere);
+  const std::vector<ExactSum> theirs = sums_of_squares_on_device(elsewhere);
   for (std::size_t i = 0, next = 0; next < theirs.size(); ++i) {
     if (!tensors[i].is_cpu()) {
       sums[i] = theirs[next++];

@@ -25,8 +25,8 @@ namespace argosy::optim {
 /// the CPU give none.
 [[nodiscard]] std::vector<kernels::Piece> cut(const std::vector<at::Tensor>& tensors);
 
-/// Returns the sum of squares of each dense tensor, computed in parallel. The order of summation
-/// does not depend on the number of threads; a device has its own order.
-[[nodiscard]] std::vector<double> sums_of_squares(const std::vector<at::Tensor>& tensors);
+/// Returns the sum of squares of each dense tensor, computed in parallel, with the same bits for
+/// any number of threads, and on a device.
+[[nodiscard]] std::vector<ExactSum> sums_of_squares(const std::vector<at::Tensor>& tensors);
 
 }  // namespace argosy::optim

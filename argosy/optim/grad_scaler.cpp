@@ -136,7 +136,10 @@ void GradScaler::unscale_(const Optimizer& optimizer) {
     found = true;
   }
   if (sharded != nullptr) {
-    found = sharded->sum({found ? 1.0 : 0.0}).front() > 0;
+    std::vector<ExactSum> processes(1);
+    processes.front().add(found ? 1 : 0);
+    sharded->sum(processes);
+    found = processes.front().value() > 0;
   }
   const Seen own{.gradients = !grads.empty(), .inf = found};
   findings_[optimizer.impl().get()] = {.stage = Stage::kUnscaled,

@@ -141,7 +141,7 @@ TYPED_TEST(Kernels, SumsOfAWholeAreThoseOfTheirFormula) {
     of_param += double(p[i]) * double(p[i]);
     of_update += limited * limited;
   }
-  const Sums sums = lars_norms({.limit = 0.5}, p.data(), g.data(), kCount);
+  const Sums sums = lars_norms({.limit = 0.5}, p.data(), g.data(), kCount).value();
   EXPECT_NEAR(sums.param, of_param, 1e-11);
   EXPECT_NEAR(sums.update, of_update, 1e-11);
 }
@@ -171,8 +171,23 @@ TYPED_TEST(Kernels, NaNSurvivesLimits) {
 
 TYPED_TEST(Kernels, SumsOfSquaresDoNotOverflow) {
   std::vector<TypeParam> data(kCount, TypeParam(1e30));
-  EXPECT_NEAR(sum_of_squares(data.data(), kCount) / (kCount * 1e60), 1, 1e-6);
-  EXPECT_EQ(sum_of_squares(data.data(), 0), 0);
+  EXPECT_NEAR(sum_of_squares(data.data(), kCount).value() / (kCount * 1e60), 1, 1e-6);
+  EXPECT_EQ(sum_of_squares(data.data(), 0).value(), 0);
+}
+
+TYPED_TEST(Kernels, SumsOfSquaresAreTheSameHoweverAParameterIsCut) {
+  const auto p = noise<TypeParam>(5 * kSquaresBlock + 17, 1), g = noise<TypeParam>(p.size(), 2);
+  const double whole = sum_of_squares(p.data(), p.size()).value();
+  const Sums norms = lars_norms({}, p.data(), g.data(), p.size()).value();
+  EXPECT_EQ(norms.param, whole);
+  for (std::size_t cut = 0; cut <= p.size(); cut += kSquaresBlock) {
+    ExactSum sum = sum_of_squares(p.data() + cut, p.size() - cut);
+    sum.add(sum_of_squares(p.data(), cut));
+    EXPECT_EQ(sum.value(), whole) << cut;
+    ExactSums both = lars_norms({}, p.data(), g.data(), cut);
+    both.add(lars_norms({}, p.data() + cut, g.data() + cut, p.size() - cut));
+    EXPECT_EQ(both.value().update, norms.update) << cut;
+  }
 }
 
 TEST(Pieces, CoverEverythingOnceOnAnyNumberOfThreads) {

@@ -42,8 +42,8 @@ class LambRule final : public Rule {
                  "for L1Decay and L2Decay.");
   }
 
-  [[nodiscard]] kernels::Sums prepare(const MemoryRange& range,
-                                      const Update& update) const noexcept override {
+  [[nodiscard]] kernels::ExactSums prepare(const MemoryRange& range,
+                                           const Update& update) const noexcept override {
     return range.precision == Precision::kF32 ? averages<float>(range, update)
                                               : averages<double>(range, update);
   }
@@ -54,8 +54,8 @@ class LambRule final : public Rule {
                                        : run<double>(range, update, size);
   }
 
-  [[nodiscard]] std::vector<kernels::Sums> prepare_tensors(const TensorRanges& ranges,
-                                                           const Update& update) const override {
+  [[nodiscard]] std::vector<kernels::ExactSums> prepare_tensors(
+      const TensorRanges& ranges, const Update& update) const override {
     const kernels::LambTerms of = terms(update);
     const TensorList g = effective(ranges, of.gradient);
     const TensorList &m = ranges.states[0], &v = ranges.states[1];
@@ -101,8 +101,8 @@ class LambRule final : public Rule {
   }
 
   template <typename T>
-  [[nodiscard]] kernels::Sums averages(const MemoryRange& range,
-                                       const Update& update) const noexcept {
+  [[nodiscard]] kernels::ExactSums averages(const MemoryRange& range,
+                                            const Update& update) const noexcept {
     return kernels::lamb_averages(terms(update),
                                   static_cast<const T*>(range.param),
                                   static_cast<const T*>(range.grad),

@@ -28,8 +28,8 @@ struct LambOptions {
 ///     r = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay w
 ///     w = w - lr |w| / |r| r             the ratio is 1 if a norm is 0
 ///
-/// State: step, exp_avg (m), exp_avg_sq (v). The weight_decay of a group is a number. Steps are not
-/// divided among ranks, because the norms are of whole parameters.
+/// State: step, exp_avg (m), exp_avg_sq (v). The weight_decay of a group is a number. Ranks that
+/// share memory do not divide steps; scatter_gradients does.
 /// Cost: two passes; the second reads parameter and averages once more.
 /// Source: You et al., "Large batch optimization for deep learning", ICLR 2020; Paddle 3.3,
 ///   phi/kernels/impl/lamb_kernel_impl.h.

@@ -44,8 +44,8 @@ class LarsRule final : public Rule {
         "for L1Decay and L2Decay.");
   }
 
-  [[nodiscard]] kernels::Sums prepare(const MemoryRange& range,
-                                      const Update& update) const noexcept override {
+  [[nodiscard]] kernels::ExactSums prepare(const MemoryRange& range,
+                                           const Update& update) const noexcept override {
     return range.precision == Precision::kF32 ? norms<float>(range, update)
                                               : norms<double>(range, update);
   }
@@ -55,8 +55,8 @@ class LarsRule final : public Rule {
     range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
   }
 
-  [[nodiscard]] std::vector<kernels::Sums> prepare_tensors(const TensorRanges& ranges,
-                                                           const Update& update) const override {
+  [[nodiscard]] std::vector<kernels::ExactSums> prepare_tensors(
+      const TensorRanges& ranges, const Update& update) const override {
     return sums_of_squares(ranges.params,
                            effective(ranges, gradient_terms(update, BareDecay::kOwn)));
   }
@@ -88,7 +88,7 @@ class LarsRule final : public Rule {
   }
 
   template <typename T>
-  static kernels::Sums norms(const MemoryRange& range, const Update& update) noexcept {
+  static kernels::ExactSums norms(const MemoryRange& range, const Update& update) noexcept {
     return kernels::lars_norms(gradient_terms(update, BareDecay::kOwn),
                                static_cast<const T*>(range.param),
                                static_cast<const T*>(range.grad),

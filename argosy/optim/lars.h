@@ -25,8 +25,8 @@ struct LarsOptions {
 ///     b = momentum b + local (g + weight_decay w)        w = w - b
 ///
 /// `local` is lr, as in Paddle, if a norm is 0 or the parameter has no weight decay. State: step,
-/// momentum_buffer (b; Paddle's velocity). The weight_decay of a group is a number. Steps are not
-/// divided among ranks, because the norms are of whole parameters.
+/// momentum_buffer (b; Paddle's velocity). The weight_decay of a group is a number. Ranks that
+/// share memory do not divide steps; scatter_gradients does.
 /// Cost: two passes; the first reads parameter and gradient.
 /// Source: You, Gitman & Ginsburg, "Large batch training of convolutional networks", 2017; Paddle
 ///   3.3, paddle/incubate/optimizer/lars_momentum.py.

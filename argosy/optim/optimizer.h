@@ -92,8 +92,10 @@ class OptimizerImpl {
   /// Divides steps from now on; nullptr ends it. The state moves in the next step.
   /// Errors: UsageError between step_early() and step().
   virtual void divide(const std::shared_ptr<StepDivision>& /*division*/) {}
+  /// True if shard() is supported.
+  [[nodiscard]] virtual bool can_shard() const { return false; }
   /// Lets each process update its part from now on, by the gradients of that part; nullptr ends
-  /// it. Supported where divide() is. Collective if it was so before, because the state then
+  /// it. Collective if it was so before, because the state then
   /// becomes whole, and so is state_dict() as long as it lasts. Errors: as divide().
   virtual void shard(const std::shared_ptr<ShardedStep>& /*step*/) {}
   /// nullptr: this process has all gradients.

@@ -9,7 +9,7 @@
 
 #include "argosy/optim/decay.h"
 #include "argosy/optim/kernels/gradient.h"
-#include "argosy/optim/kernels/lanes.h"
+#include "argosy/optim/kernels/squares.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/optim/tensor_range.h"
 
@@ -56,7 +56,7 @@ struct RuleNumbers {
 ///
 /// update() over any split of a parameter gives the same bits as over the whole, so a rank can
 /// update only its share of a bucket. A rule that compares norms of a whole parameter (Lamb, Lars)
-/// says so; its steps take two passes and are not divided among ranks.
+/// says so; its steps take two passes, between which processes add up what each has of the norms.
 class Rule {
  public:
   virtual ~Rule() = default;
@@ -70,20 +70,21 @@ class Rule {
   /// Errors: UsageError for a weight decay that has no meaning for this rule.
   virtual void check_decay(const WeightDecay& decay) const;
   virtual void update(const MemoryRange& range, const Update& update) const noexcept = 0;
-  /// True if update() needs `update.sums`: the sums of prepare()'s results for all pieces of the
-  /// parameter, in their order, which does not depend on the number of threads.
+  /// True if update() needs `update.sums`: the sum of prepare()'s results for all pieces of the
+  /// parameter, of all processes that have a part of it.
   [[nodiscard]] virtual bool needs_whole_parameter() const noexcept { return false; }
-  /// Does the first pass, over each piece once. It may write the states, not the parameter.
-  [[nodiscard]] virtual kernels::Sums prepare(const MemoryRange& /*range*/,
-                                              const Update& /*update*/) const noexcept {
+  /// Does the first pass, over each piece once, which begins at a whole kernels::kSquaresBlock of
+  /// the parameter. It may write the states, not the parameter.
+  [[nodiscard]] virtual kernels::ExactSums prepare(const MemoryRange& /*range*/,
+                                                   const Update& /*update*/) const noexcept {
     return {};
   }
   /// The same two for memory that no kernel reaches, and for parameters that are updated alike:
   /// `update` has no sums, but `ranges` where the rule needs them. A device that rounds as the CPU
-  /// does gives update()'s bits; sums are added in another order.
+  /// does gives update()'s bits.
   virtual void update_tensors(const TensorRanges& ranges, const Update& update) const = 0;
-  [[nodiscard]] virtual std::vector<kernels::Sums> prepare_tensors(const TensorRanges& /*ranges*/,
-                                                                   const Update& /*update*/) const {
+  [[nodiscard]] virtual std::vector<kernels::ExactSums> prepare_tensors(
+      const TensorRanges& /*ranges*/, const Update& /*update*/) const {
     return {};
   }
 };

@@ -7,6 +7,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "argosy/base/even_part.h"
+#include "argosy/base/exact_sum.h"
+#include "argosy/optim/kernels/squares.h"
 
 namespace argosy::optim {
 
@@ -22,6 +24,8 @@ class ShardedStep {
   ShardedStep(ShardedStep&&) = delete;
   ShardedStep& operator=(ShardedStep&&) = delete;
 
+  /// Parts of a parameter begin at multiples of this, so that norms do not depend on them.
+  static constexpr int64_t kUnit = kernels::kSquaresBlock;
   /// Returns the elements, in the order of its memory, that this process updates.
   /// Errors: UsageError naming the parameter if it has been given other memory, or if its model is
   /// gone.
@@ -29,8 +33,8 @@ class ShardedStep {
 
   /// Collective: gives all processes the new values. On a device it returns when that is queued.
   virtual void hand_out() = 0;
-  /// Collective: adds each number over the processes, with the same bits on all of them.
-  [[nodiscard]] virtual std::vector<double> sum(const std::vector<double>& numbers) const = 0;
+  /// Collective: adds each sum over the processes.
+  virtual void sum(std::vector<ExactSum>& sums) const = 0;
 
   /// What a process has of a tensor that is shaped like `parameter`: its part, flat.
   struct Shard {

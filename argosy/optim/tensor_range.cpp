@@ -20,20 +20,50 @@ TensorList for_each_of(const TensorList& list, const TensorList& other, const Op
   return results;
 }
 
-/// In pieces: in double a tensor takes twice its memory.
-at::Tensor sum_of_squares(const at::Tensor& tensor) {
+/// Of each block, in the order of kernels::fold(). In pieces: in double a tensor takes twice its
+/// memory.
+at::Tensor squares_of_blocks(const at::Tensor& tensor) {
+  constexpr int64_t kBlock = kernels::kSquaresBlock;
   constexpr int64_t kPiece = int64_t{1} << 24;
-  if (tensor.numel() <= kPiece) {
-    return tensor.to(at::kDouble).square().sum();
-  }
+  static_assert(kPiece % kBlock == 0);
   const at::Tensor flat = tensor.is_non_overlapping_and_dense()
                               ? tensor.as_strided({tensor.numel()}, {1})
                               : tensor.flatten();
-  at::Tensor sum = at::zeros({}, flat.options().dtype(at::kDouble));
+  std::vector<at::Tensor> sums;
   for (const at::Tensor& piece : flat.split(kPiece)) {
-    sum.add_(piece.to(at::kDouble).square().sum());
+    at::Tensor numbers = piece.to(at::kDouble).square();
+    if (const int64_t rest = numbers.numel() % kBlock; rest > 0) {
+      numbers = at::constant_pad_nd(numbers, {0, kBlock - rest});
+    }
+    numbers = numbers.view({-1, kBlock});
+    for (int64_t width = kBlock / 2; width > 0; width /= 2) {
+      numbers = numbers.narrow(1, 0, width).add(numbers.narrow(1, width, width));
+    }
+    sums.push_back(numbers.flatten());
   }
-  return sum;
+  return at::cat(sums);
+}
+
+/// Waits for each device once.
+std::vector<std::vector<double>> numbers_in(const std::vector<at::Tensor>& tensors) {
+  std::map<std::string, std::vector<std::size_t>> by_device;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    by_device[tensors[i].device().str()].push_back(i);
+  }
+  std::vector<std::vector<double>> values(tensors.size());
+  for (const auto& [device, places] : by_device) {
+    std::vector<at::Tensor> of_device;
+    for (const std::size_t place : places) {
+      of_device.push_back(tensors[place].to(at::kDouble).flatten());
+    }
+    const at::Tensor all = at::cat(of_device).cpu();
+    const double* next = all.data_ptr<double>();
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      values[places[i]].assign(next, next + of_device[i].numel());
+      next += of_device[i].numel();
+    }
+  }
+  return values;
 }
 
 }  // namespace
@@ -130,37 +160,34 @@ TensorList effective(const TensorRanges& ranges, const kernels::GradientTerms& t
 }
 
 std::vector<double> fetch(const std::vector<at::Tensor>& numbers) {
-  std::map<std::string, std::vector<std::size_t>> by_device;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    by_device[numbers[i].device().str()].push_back(i);
-  }
-  std::vector<double> values(numbers.size());
-  for (const auto& [device, places] : by_device) {
-    std::vector<at::Tensor> of_device;
-    for (const std::size_t place : places) {
-      of_device.push_back(numbers[place].to(at::kDouble));
-    }
-    const at::Tensor all = at::stack(of_device).cpu();
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      values[places[i]] = all.data_ptr<double>()[i];
-    }
+  std::vector<double> values;
+  for (const std::vector<double>& one : numbers_in(numbers)) {
+    values.push_back(one.front());
   }
   return values;
 }
 
-std::vector<double> sums_of_squares_on_device(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> sums;
+std::vector<ExactSum> sums_of_squares_on_device(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> of_blocks;
   for (const at::Tensor& tensor : tensors) {
-    sums.push_back(sum_of_squares(tensor));
+    of_blocks.push_back(squares_of_blocks(tensor));
   }
-  return fetch(sums);
+  std::vector<ExactSum> sums(tensors.size());
+  const std::vector<std::vector<double>> all = numbers_in(of_blocks);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (const double sum : all[i]) {
+      sums[i].add(sum);
+    }
+  }
+  return sums;
 }
 
-std::vector<kernels::Sums> sums_of_squares(const TensorList& params, const TensorList& updates) {
+std::vector<kernels::ExactSums> sums_of_squares(const TensorList& params,
+                                                const TensorList& updates) {
   std::vector<at::Tensor> both = params.tensors();
   both.insert(both.end(), updates.tensors().begin(), updates.tensors().end());
-  const std::vector<double> squares = sums_of_squares_on_device(both);
-  std::vector<kernels::Sums> sums;
+  const std::vector<ExactSum> squares = sums_of_squares_on_device(both);
+  std::vector<kernels::ExactSums> sums;
   for (std::size_t i = 0; i < params.tensors().size(); ++i) {
     sums.push_back({squares[i], squares[params.tensors().size() + i]});
   }

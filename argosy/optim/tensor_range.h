@@ -7,7 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "argosy/optim/kernels/gradient.h"
-#include "argosy/optim/kernels/lanes.h"
+#include "argosy/optim/kernels/squares.h"
 
 // Internal to the room: the arithmetic of rules in memory that the kernels do not reach, because it
 // is not the host's. It uses ATen's operators in the kernels' order, so a device that rounds as the
@@ -68,10 +68,11 @@ struct TensorRanges {
 
 /// Returns tensors of one number each. Waits for each device once.
 [[nodiscard]] std::vector<double> fetch(const std::vector<at::Tensor>& numbers);
-/// Of each tensor, in double; waits for the device, once.
-[[nodiscard]] std::vector<double> sums_of_squares_on_device(const std::vector<at::Tensor>& tensors);
+/// Of each tensor, in double, with the CPU's bits; waits for the device, once.
+[[nodiscard]] std::vector<ExactSum> sums_of_squares_on_device(
+    const std::vector<at::Tensor>& tensors);
 /// Of each parameter and of what the rule compares it with. Waits for the device, once.
-[[nodiscard]] std::vector<kernels::Sums> sums_of_squares(const TensorList& params,
-                                                         const TensorList& updates);
+[[nodiscard]] std::vector<kernels::ExactSums> sums_of_squares(const TensorList& params,
+                                                              const TensorList& updates);
 
 }  // namespace argosy::optim

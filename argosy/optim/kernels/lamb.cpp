@@ -19,27 +19,27 @@ struct Direction {
 };
 
 template <typename T>
-ARGOSY_KERNEL_INLINE Sums average_loop(const LambTerms& terms,
-                                       const T* __restrict param,
-                                       const T* __restrict grad,
-                                       T* __restrict exp_avg,
-                                       T* __restrict exp_avg_sq,
-                                       std::size_t count) {
+ARGOSY_KERNEL_INLINE ExactSums average_loop(const LambTerms& terms,
+                                            const T* __restrict param,
+                                            const T* __restrict grad,
+                                            T* __restrict exp_avg,
+                                            T* __restrict exp_avg_sq,
+                                            std::size_t count) {
   const GradientTermsOf<T> gradient(terms.gradient);
   const Direction<T> direction(terms);
   const T beta1 = static_cast<T>(terms.beta1), weight1 = static_cast<T>(1 - terms.beta1);
   const T beta2 = static_cast<T>(terms.beta2), weight2 = static_cast<T>(1 - terms.beta2);
-  return sum_in_lanes(count,
-                      [&](std::size_t i, double& of_param, double& of_update) ARGOSY_KERNEL_LAMBDA {
-                        const T g = effective<Penalty::kNone>(grad[i], param[i], gradient);
-                        const T m = beta1 * exp_avg[i] + weight1 * g;
-                        const T v = beta2 * exp_avg_sq[i] + weight2 * (g * g);
-                        exp_avg[i] = m;
-                        exp_avg_sq[i] = v;
-                        const double w = param[i], r = direction(m, v, param[i]);
-                        of_param += w * w;
-                        of_update += r * r;
-                      });
+  return sum_squares(count,
+                     [&](std::size_t i, double& of_param, double& of_update) ARGOSY_KERNEL_LAMBDA {
+                       const T g = effective<Penalty::kNone>(grad[i], param[i], gradient);
+                       const T m = beta1 * exp_avg[i] + weight1 * g;
+                       const T v = beta2 * exp_avg_sq[i] + weight2 * (g * g);
+                       exp_avg[i] = m;
+                       exp_avg_sq[i] = v;
+                       const double w = param[i], r = direction(m, v, param[i]);
+                       of_param = w * w;
+                       of_update = r * r;
+                     });
 }
 
 template <typename T>
@@ -56,11 +56,11 @@ ARGOSY_KERNEL_INLINE void update_loop(const LambTerms& terms,
   }
 }
 
-ARGOSY_KERNEL Sums averages_f32(
+ARGOSY_KERNEL ExactSums averages_f32(
     const LambTerms& t, const float* p, const float* g, float* m, float* v, std::size_t n) {
   return average_loop(t, p, g, m, v, n);
 }
-ARGOSY_KERNEL Sums averages_f64(
+ARGOSY_KERNEL ExactSums averages_f64(
     const LambTerms& t, const double* p, const double* g, double* m, double* v, std::size_t n) {
   return average_loop(t, p, g, m, v, n);
 }
@@ -75,20 +75,20 @@ ARGOSY_KERNEL void update_f64(
 
 }  // namespace
 
-Sums lamb_averages(const LambTerms& terms,
-                   const float* param,
-                   const float* grad,
-                   float* exp_avg,
-                   float* exp_avg_sq,
-                   std::size_t count) {
+ExactSums lamb_averages(const LambTerms& terms,
+                        const float* param,
+                        const float* grad,
+                        float* exp_avg,
+                        float* exp_avg_sq,
+                        std::size_t count) {
   return averages_f32(terms, param, grad, exp_avg, exp_avg_sq, count);
 }
-Sums lamb_averages(const LambTerms& terms,
-                   const double* param,
-                   const double* grad,
-                   double* exp_avg,
-                   double* exp_avg_sq,
-                   std::size_t count) {
+ExactSums lamb_averages(const LambTerms& terms,
+                        const double* param,
+                        const double* grad,
+                        double* exp_avg,
+                        double* exp_avg_sq,
+                        std::size_t count) {
   return averages_f64(terms, param, grad, exp_avg, exp_avg_sq, count);
 }
 void lamb_update(const LambTerms& terms,

@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "argosy/optim/kernels/gradient.h"
-#include "argosy/optim/kernels/lanes.h"
+#include "argosy/optim/kernels/squares.h"
 
 namespace argosy::optim::kernels {
 
@@ -21,18 +21,18 @@ struct LambTerms {
 /// Moves the averages of `count` consecutive elements on, and sums up the squares of the parameter
 /// and of r = m / correction1 / (sqrt(v / correction2) + eps) + decay * w. Ranges must not overlap;
 /// thread-safe on disjoint ones.
-[[nodiscard]] Sums lamb_averages(const LambTerms& terms,
-                                 const float* param,
-                                 const float* grad,
-                                 float* exp_avg,
-                                 float* exp_avg_sq,
-                                 std::size_t count);
-[[nodiscard]] Sums lamb_averages(const LambTerms& terms,
-                                 const double* param,
-                                 const double* grad,
-                                 double* exp_avg,
-                                 double* exp_avg_sq,
-                                 std::size_t count);
+[[nodiscard]] ExactSums lamb_averages(const LambTerms& terms,
+                                      const float* param,
+                                      const float* grad,
+                                      float* exp_avg,
+                                      float* exp_avg_sq,
+                                      std::size_t count);
+[[nodiscard]] ExactSums lamb_averages(const LambTerms& terms,
+                                      const double* param,
+                                      const double* grad,
+                                      double* exp_avg,
+                                      double* exp_avg_sq,
+                                      std::size_t count);
 
 /// w = w - step_size * r. To make r again costs less than to store and read it.
 void lamb_update(const LambTerms& terms,

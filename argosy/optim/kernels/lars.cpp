@@ -4,16 +4,16 @@ namespace argosy::optim::kernels {
 namespace {
 
 template <typename T>
-ARGOSY_KERNEL_INLINE Sums norm_loop(const GradientTerms& terms,
-                                    const T* __restrict param,
-                                    const T* __restrict grad,
-                                    std::size_t count) {
+ARGOSY_KERNEL_INLINE ExactSums norm_loop(const GradientTerms& terms,
+                                         const T* __restrict param,
+                                         const T* __restrict grad,
+                                         std::size_t count) {
   const GradientTermsOf<T> gradient(terms);
-  return sum_in_lanes(
+  return sum_squares(
       count, [&](std::size_t i, double& of_param, double& of_update) ARGOSY_KERNEL_LAMBDA {
         const double w = param[i], g = effective<Penalty::kNone>(grad[i], param[i], gradient);
-        of_param += w * w;
-        of_update += g * g;
+        of_param = w * w;
+        of_update = g * g;
       });
 }
 
@@ -34,16 +34,16 @@ ARGOSY_KERNEL_INLINE void update_loop(const LarsTerms& terms,
   }
 }
 
-ARGOSY_KERNEL Sums norms_f32(const GradientTerms& t,
-                             const float* p,
-                             const float* g,
-                             std::size_t n) {
+ARGOSY_KERNEL ExactSums norms_f32(const GradientTerms& t,
+                                  const float* p,
+                                  const float* g,
+                                  std::size_t n) {
   return norm_loop(t, p, g, n);
 }
-ARGOSY_KERNEL Sums norms_f64(const GradientTerms& t,
-                             const double* p,
-                             const double* g,
-                             std::size_t n) {
+ARGOSY_KERNEL ExactSums norms_f64(const GradientTerms& t,
+                                  const double* p,
+                                  const double* g,
+                                  std::size_t n) {
   return norm_loop(t, p, g, n);
 }
 ARGOSY_KERNEL void update_f32(
@@ -57,16 +57,16 @@ ARGOSY_KERNEL void update_f64(
 
 }  // namespace
 
-Sums lars_norms(const GradientTerms& terms,
-                const float* param,
-                const float* grad,
-                std::size_t count) {
+ExactSums lars_norms(const GradientTerms& terms,
+                     const float* param,
+                     const float* grad,
+                     std::size_t count) {
   return norms_f32(terms, param, grad, count);
 }
-Sums lars_norms(const GradientTerms& terms,
-                const double* param,
-                const double* grad,
-                std::size_t count) {
+ExactSums lars_norms(const GradientTerms& terms,
+                     const double* param,
+                     const double* grad,
+                     std::size_t count) {
   return norms_f64(terms, param, grad, count);
 }
 void lars_update(const LarsTerms& terms,

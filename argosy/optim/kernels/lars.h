@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "argosy/optim/kernels/gradient.h"
-#include "argosy/optim/kernels/lanes.h"
+#include "argosy/optim/kernels/squares.h"
 
 namespace argosy::optim::kernels {
 
@@ -16,14 +16,14 @@ struct LarsTerms {
 };
 
 /// Sums of squares of the parameter and of the gradient. Thread-safe.
-[[nodiscard]] Sums lars_norms(const GradientTerms& terms,
-                              const float* param,
-                              const float* grad,
-                              std::size_t count);
-[[nodiscard]] Sums lars_norms(const GradientTerms& terms,
-                              const double* param,
-                              const double* grad,
-                              std::size_t count);
+[[nodiscard]] ExactSums lars_norms(const GradientTerms& terms,
+                                   const float* param,
+                                   const float* grad,
+                                   std::size_t count);
+[[nodiscard]] ExactSums lars_norms(const GradientTerms& terms,
+                                   const double* param,
+                                   const double* grad,
+                                   std::size_t count);
 
 /// Updates `count` consecutive elements; ranges must not overlap. Thread-safe on disjoint ranges.
 void lars_update(const LarsTerms& terms,

@@ -8,28 +8,33 @@
 namespace argosy::optim::kernels {
 namespace {
 
-// Sums in lanes vectorise without -ffast-math, and their order is the same on every machine.
-constexpr std::size_t kLanes = 16;
+template <typename T>
+ARGOSY_KERNEL_INLINE double block_sum(const T* data) {
+  constexpr std::size_t kQuarter = kSquaresBlock / 4;
+  double sums[kQuarter];  // the first two steps of fold()
+  for (std::size_t i = 0; i < kQuarter; ++i) {
+    const double a = data[i], b = data[i + kQuarter];
+    const double c = data[i + 2 * kQuarter], d = data[i + 3 * kQuarter];
+    sums[i] = (a * a + c * c) + (b * b + d * d);
+  }
+  return fold<kQuarter>(sums);
+}
 
 template <typename T>
-ARGOSY_KERNEL_INLINE double sum_loop(const T* data, std::size_t count) {
-  double lanes[kLanes] = {};
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const double value = data[i + lane];
-      lanes[lane] += value * value;
+ARGOSY_KERNEL_INLINE ExactSum sum_loop(const T* data, std::size_t count) {
+  ExactSum sum;
+  const std::size_t whole = count / kSquaresBlock * kSquaresBlock;
+  for (std::size_t begin = 0; begin < whole; begin += kSquaresBlock) {
+    sum.add(block_sum(data + begin));
+  }
+  if (whole < count) {
+    T rest[kSquaresBlock] = {};
+    for (std::size_t i = whole; i < count; ++i) {
+      rest[i - whole] = data[i];
     }
+    sum.add(block_sum(rest));
   }
-  for (std::size_t lane = 0; i < count; ++i, ++lane) {
-    const double value = data[i];
-    lanes[lane] += value * value;
-  }
-  double total = 0;
-  for (const double lane : lanes) {
-    total += lane;
-  }
-  return total;
+  return sum;
 }
 
 template <typename T>
@@ -44,7 +49,7 @@ ARGOSY_KERNEL_INLINE double max_loop(const T* data, std::size_t count) {
   return nan ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(top);
 }
 
-// 0 * x is 0 unless x is NaN or infinite; in lanes, as above.
+// 0 * x is 0 unless x is NaN or infinite. In lanes, which vectorise without -ffast-math.
 template <typename T>
 ARGOSY_KERNEL_INLINE bool finite_loop(const T* data, std::size_t count) {
   constexpr std::size_t kWide = 64;
@@ -92,10 +97,10 @@ ARGOSY_KERNEL_INLINE void clamp_loop(T* data, std::size_t count, T low, T high) 
   }
 }
 
-ARGOSY_KERNEL double sum_f32(const float* d, std::size_t n) {
+ARGOSY_KERNEL ExactSum sum_f32(const float* d, std::size_t n) {
   return sum_loop(d, n);
 }
-ARGOSY_KERNEL double sum_f64(const double* d, std::size_t n) {
+ARGOSY_KERNEL ExactSum sum_f64(const double* d, std::size_t n) {
   return sum_loop(d, n);
 }
 ARGOSY_KERNEL double max_f32(const float* d, std::size_t n) {
@@ -131,10 +136,10 @@ ARGOSY_KERNEL void clamp_f64(double* d, std::size_t n, double a, double b) {
 
 }  // namespace
 
-double sum_of_squares(const float* data, std::size_t count) {
+ExactSum sum_of_squares(const float* data, std::size_t count) {
   return sum_f32(data, count);
 }
-double sum_of_squares(const double* data, std::size_t count) {
+ExactSum sum_of_squares(const double* data, std::size_t count) {
   return sum_f64(data, count);
 }
 double max_abs(const float* data, std::size_t count) {

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 
+#include "argosy/optim/kernels/squares.h"
+
 namespace argosy::optim::kernels {
 
-/// Returns the sum of squares, accumulated in double in a fixed order.
-[[nodiscard]] double sum_of_squares(const float* data, std::size_t count);
-[[nodiscard]] double sum_of_squares(const double* data, std::size_t count);
+/// Returns the sum of squares, in double; see kSquaresBlock.
+[[nodiscard]] ExactSum sum_of_squares(const float* data, std::size_t count);
+[[nodiscard]] ExactSum sum_of_squares(const double* data, std::size_t count);
 
 /// Returns the largest absolute value: NaN if there is a NaN, 0 for no elements.
 [[nodiscard]] double max_abs(const float* data, std::size_t count);

@@ -8,6 +8,7 @@
 #include <ATen/ops/empty.h>
 
 #include "argosy/base/check.h"
+#include "argosy/optim/sharded_step.h"
 
 namespace argosy::parallel::ddp {
 namespace {
@@ -41,16 +42,18 @@ Bucket make_bucket(const std::vector<size_t>& members,
   Bucket bucket;
   bucket.parameters = members;
   const auto options = parameters[members.front()].options().requires_grad(false);
+  const int64_t line = kBucketLine / static_cast<int64_t>(options.dtype().itemsize());
+  const int64_t unit = parts > 1 ? optim::ShardedStep::kUnit : line;
+  const auto rounded_up = [](int64_t count, int64_t multiple) {
+    return (count + multiple - 1) / multiple * multiple;
+  };
   std::vector<int64_t> offsets;
   int64_t total = 0;
   for (size_t index : members) {
-    const at::Tensor& parameter = parameters[index];
     offsets.push_back(total);
-    total += aligned_bytes(parameter) / static_cast<int64_t>(parameter.element_size());
+    total += rounded_up(parameters[index].numel(), unit);
   }
-  // Parts begin at cache lines too.
-  const int64_t lines = parts * (kBucketLine / static_cast<int64_t>(options.dtype().itemsize()));
-  bucket.flat = allocate((total + lines - 1) / lines * lines, options);
+  bucket.flat = allocate(rounded_up(total, parts * unit), options);
   bucket.parts = bucket.flat.chunk(parts);
   for (size_t k = 0; k < members.size(); ++k) {
     bucket.views.push_back(view_in(bucket.flat, offsets[k], parameters[members[k]]));

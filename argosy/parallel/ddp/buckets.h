@@ -30,7 +30,8 @@ struct BucketLimits {
 /// Flat memory for the gradients of some parameters, and the gradients as views into it.
 ///
 /// Each view has its parameter's sizes and, if the parameter is dense, its strides (channels_last
-/// stays channels_last). It starts at a multiple of 64 bytes; the gaps stay zero. The views are
+/// stays channels_last). It starts at a multiple of 64 bytes, and with several parts at a multiple
+/// of optim::ShardedStep::kUnit elements; the gaps stay zero. The views are
 /// plain tensors on shared storage, not autograd views, so libtorch's own `Optimizer::zero_grad()`,
 /// which detaches in place, accepts them.
 struct Bucket {
@@ -43,7 +44,7 @@ struct Bucket {
 };
 
 /// Returns buckets filled with zeros, in memory from `allocate`: at most aligned_bytes(parameters).
-/// With several `parts` there may be more zeros at the end, so that they are equal.
+/// With several `parts` there may be more zeros, so that they are equal.
 [[nodiscard]] std::vector<Bucket> make_buckets(const BucketPlan& plan,
                                                std::span<const at::Tensor> parameters,
                                                const Allocate& allocate = ordinary_memory(),

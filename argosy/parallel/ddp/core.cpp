@@ -523,8 +523,7 @@ bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& o
   if (divisions_->add(impl, options)) {
     return true;
   }
-  if (!options.scatter_gradients || group_.size() == 1 ||
-      !impl->states_per_parameter().has_value()) {
+  if (!options.scatter_gradients || group_.size() == 1 || !impl->can_shard()) {
     return false;
   }
   reducer_->scatter(true);
@@ -532,7 +531,8 @@ bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& o
   for (size_t i = 0; i < table_.size(); ++i) {
     parameters.emplace_back(table_.name(i), table_.tensors()[i]);
   }
-  return divisions_->add_sharded(impl, std::move(parameters), reducer_->plan());
+  divisions_->add_sharded(impl, std::move(parameters), reducer_->plan());
+  return true;
 }
 
 void Core::check_can_scatter(const optim::OptimizerImpl& optimizer,
@@ -543,11 +543,6 @@ void Core::check_can_scatter(const optim::OptimizerImpl& optimizer,
       kWhere,
       "scatter_gradients excludes share_parameters and overlap_update, which are for ranks "
       "that share memory. Leave one of them out.");
-  ARGOSY_CHECK(
-      options_.virtual_ranks == 0 || optimizer.can_step_early(),
-      kWhere,
-      "scatter_gradients with virtual_ranks and clipping by norms: the last bits of a norm "
-      "would depend on the number of processes. Leave out one of the three.");
   for (size_t i = 0; i < table_.size(); ++i) {
     const at::Tensor& tensor = table_.tensors()[i];
     const auto is_it = [&](const auto& each) { return each.second.is_same(tensor); };

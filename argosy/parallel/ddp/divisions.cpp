@@ -105,19 +105,15 @@ bool Divisions::add(const std::shared_ptr<optim::OptimizerImpl>& optimizer,
   return true;
 }
 
-bool Divisions::add_sharded(const std::shared_ptr<optim::OptimizerImpl>& optimizer,
+void Divisions::add_sharded(const std::shared_ptr<optim::OptimizerImpl>& optimizer,
                             engine::NamedTensors parameters,
                             const BucketPlan& plan) {
-  if (!optimizer->states_per_parameter().has_value()) {
-    return false;
-  }
   const auto sharded =
       std::make_shared<ShardedBuckets>(std::move(parameters), plan, group_, timeout_);
   optimizer->shard(sharded);
   divided_.push_back({.optimizer = optimizer, .sharded = sharded});
   log::info("[parallel.ddp] {} ranks divide the optimizer's steps and state, and gradients",
             group_.size());
-  return true;
 }
 
 void Divisions::follow_buckets(const BucketPlan& plan) {

@@ -42,8 +42,7 @@ class Divisions final {
   bool add(const std::shared_ptr<optim::OptimizerImpl>& optimizer, const DivideOptions& options);
 
   /// Divides by parts of the buckets instead, whose plan is of these parameters. Collective.
-  /// Returns false, on all ranks, if the optimizer's steps cannot be divided.
-  bool add_sharded(const std::shared_ptr<optim::OptimizerImpl>& optimizer,
+  void add_sharded(const std::shared_ptr<optim::OptimizerImpl>& optimizer,
                    engine::NamedTensors parameters,
                    const BucketPlan& plan);
   /// Call it when the buckets are new. Collective.

@@ -97,8 +97,7 @@ struct DivideOptions {
   /// of an all-reduce, and a rank keeps 1/N of the optimizer's state. Where ranks share memory,
   /// steps are divided there as always, and gradients stay whole. Everywhere else:
   /// - After backward() a rank has the averages of its own part of the gradients, and NaN for the
-  ///   rest. Clip by the optimizer's grad_clip; clip_grad_norm_() would make everything NaN. A norm
-  ///   is added in another order, so its last bits may differ from those of undivided steps.
+  ///   rest. Clip by the optimizer's grad_clip; clip_grad_norm_() would make everything NaN.
   /// - Parameters move to new memory. Aliases from before (`p.detach()`) keep the old values.
   /// - state_dict() is collective, and returns tensors of the CPU; so are divide_step() and fleet's
   ///   save functions. When the wrapper is let go of, the state is lost.

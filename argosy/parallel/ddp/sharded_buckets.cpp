@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <span>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "argosy/base/check.h"
@@ -138,12 +138,19 @@ void ShardedBuckets::hand_out() {
   }
 }
 
-std::vector<double> ShardedBuckets::sum(const std::vector<double>& numbers) const {
+void ShardedBuckets::sum(std::vector<ExactSum>& sums) const {
   check_there();
-  const at::Tensor sums = at::tensor(numbers, at::kDouble);
-  comm::all_reduce(sums, group_, {.timeout = timeout_});
-  const auto* const values = sums.data_ptr<double>();
-  return {values, values + sums.numel()};
+  constexpr auto kNumbers = static_cast<int64_t>(ExactSum::kNumbers);
+  const at::Tensor all = at::empty({std::ssize(sums) * kNumbers}, at::kLong);
+  auto* const numbers = all.data_ptr<int64_t>();
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    std::ranges::copy(sums[i].numbers(), numbers + i * ExactSum::kNumbers);
+  }
+  comm::all_reduce(all, group_, {.timeout = timeout_});
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    sums[i] = ExactSum::from(std::span<const int64_t, ExactSum::kNumbers>(
+        numbers + i * ExactSum::kNumbers, ExactSum::kNumbers));
+  }
 }
 
 void ShardedBuckets::gather(const std::vector<Shard>& shards, const Take& take) const {

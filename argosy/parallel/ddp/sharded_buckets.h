@@ -37,7 +37,7 @@ class ShardedBuckets final : public optim::ShardedStep {
 
   [[nodiscard]] IndexRange part_of(const at::Tensor& parameter) const override;
   void hand_out() override;
-  [[nodiscard]] std::vector<double> sum(const std::vector<double>& numbers) const override;
+  void sum(std::vector<ExactSum>& sums) const override;
   void gather(const std::vector<Shard>& shards, const Take& take) const override;
 
  private:

@@ -33,8 +33,7 @@ Make make(const Options& options) {
   };
 }
 
-/// Those whose every element is computed by itself.
-std::vector<std::pair<std::string, Make>> element_wise() {
+std::vector<std::pair<std::string, Make>> optimizers() {
   return {
       {"SGD", make<SGD>(SGDOptions{.lr = 0.1, .weight_decay = 1e-2})},
       {"SGD dampened",
@@ -62,17 +61,11 @@ std::vector<std::pair<std::string, Make>> element_wise() {
       {"Adagrad",
        make<Adagrad>(
            AdagradOptions{.lr = 0.1, .lr_decay = 0.01, .initial_accumulator_value = 0.2})},
-  };
-}
-
-/// Those that add up squares of whole tensors, on a device in its own order.
-std::vector<std::pair<std::string, Make>> with_norms() {
-  return {
       {"Lamb", make<Lamb>(LambOptions{.lr = 1e-2})},
       {"Lars", make<Lars>(LarsOptions{.lr = 0.1})},
-      {"by the global norm",
+      {"SGD by the global norm",
        make<SGD>(SGDOptions{.lr = 0.1, .grad_clip = ClipGradByGlobalNorm(1.0)})},
-      {"by each norm", make<SGD>(SGDOptions{.lr = 0.1, .grad_clip = ClipGradByNorm(0.5)})},
+      {"SGD by each norm", make<SGD>(SGDOptions{.lr = 0.1, .grad_clip = ClipGradByNorm(0.5)})},
   };
 }
 
@@ -110,7 +103,7 @@ class OptimOnDevices : public test::OnDevices {
 
 TEST_P(OptimOnDevices, StepsAreTheKernels) {
   for (const auto type : {torch::kFloat, torch::kDouble}) {
-    for (const auto& [name, make_one] : element_wise()) {
+    for (const auto& [name, make_one] : optimizers()) {
       const engine::NamedTensors here = make_parameters(type);
       const engine::NamedTensors there = moved(here, device(1));
       Optimizer own = make_one(here);
@@ -129,24 +122,6 @@ TEST_P(OptimOnDevices, StepsAreTheKernels) {
         }
       }
     }
-  }
-}
-
-TEST_P(OptimOnDevices, StepsThatNeedNormsAreTheKernelsButForTheOrderOfSums) {
-  for (const auto& [name, make_one] : with_norms()) {
-    const engine::NamedTensors here = make_parameters(torch::kDouble);
-    const engine::NamedTensors there = moved(here, device());
-    Optimizer own = make_one(here);
-    Optimizer theirs = make_one(there);
-    const engine::NamedTensors before = clone(here);
-    for (int64_t step = 0; step < 4; ++step) {
-      set_both(here, there, step);
-      own.step();
-      theirs.step();
-    }
-    // 90,300 squares in f64, in another order: 1e-16 times some hundred in the worst case.
-    EXPECT_LE(testing::difference(moved(there, at::kCPU), here), 1e-13) << name;
-    EXPECT_GE(testing::difference(before, here), 1e-5) << name << " has done something";
   }
 }
 
@@ -180,7 +155,7 @@ TEST_P(OptimOnDevices, ParametersMayBeInBothPlaces) {
   set_both(here, both, 0);
   own.step();
   mixed.step();
-  EXPECT_LE(testing::difference(moved(both, at::kCPU), here), 1e-13);
+  expect_same(both, here, "with a norm over both");
 }
 
 TEST_P(OptimOnDevices, AutogradLearnsOfAStep) {
@@ -201,7 +176,7 @@ TEST_P(OptimOnDevices, ClippingByHand) {
   set_both(here, there, 0);
   for (const double type : {2.0, HUGE_VAL}) {
     const double norm = clip_grad_norm_(here, 3.0, {.norm_type = type});
-    EXPECT_NEAR(clip_grad_norm_(there, 3.0, {.norm_type = type}), norm, 1e-12 * norm);
+    EXPECT_EQ(clip_grad_norm_(there, 3.0, {.norm_type = type}), norm);
   }
   clip_grad_value_(here, 0.01);
   clip_grad_value_(there, 0.01);
