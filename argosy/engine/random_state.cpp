@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::string_view kPrefix = "random.";
 
-std::set<int> cuda_devices_of(const torch::nn::Module& module) {
-  std::set<int> devices;
+std::vector<at::Device> devices_of(const torch::nn::Module& module) {
+  std::vector<at::Device> devices;
   const auto look = [&](const at::Tensor& tensor) {
-    if (tensor.defined() && tensor.is_cuda()) {
-      devices.insert(tensor.get_device());
+    if (tensor.defined()) {
+      devices.push_back(tensor.device());
     }
   };
   for (const at::Tensor& parameter : module.parameters()) {
@@ -46,10 +46,20 @@ bool is_here(const at::Device& device) {
 }  // namespace
 
 StateDict random_state(const torch::nn::Module& module) {
+  return random_state(devices_of(module));
+}
+
+StateDict random_state(const std::vector<at::Device>& devices) {
   StateDict state;
   state.set(std::string(kPrefix) + "cpu", state_of(at::kCPU));
-  for (const int index : cuda_devices_of(module)) {
-    const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+  std::set<at::DeviceIndex> cuda;
+  for (const at::Device& device : devices) {
+    if (device.is_cuda()) {
+      cuda.insert(device.index());
+    }
+  }
+  for (const at::DeviceIndex index : cuda) {
+    const at::Device device(at::kCUDA, index);
     state.set(std::string(kPrefix) + device.str(), state_of(device));
   }
   return state;

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <vector>
+
+#include <c10/core/Device.h>
+
 #include "argosy/engine/state_dict.h"
 
 namespace argosy::engine {
@@ -8,6 +12,9 @@ namespace argosy::engine {
 /// on which `module` has parameters or buffers ("random.cuda:0"). They determine the next draws of
 /// dropout, torch::rand and randperm. The entries are copies on the CPU, a few KiB each.
 [[nodiscard]] StateDict random_state(const torch::nn::Module& module);
+
+/// The same for the CUDA devices among `devices`.
+[[nodiscard]] StateDict random_state(const std::vector<at::Device>& devices);
 
 /// Sets the generators that have entries in `state`. Other generators stay, and so do those of a
 /// device that this machine does not have.

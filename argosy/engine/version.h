@@ -11,7 +11,7 @@
 ///   - one function per device switches mixed precision; from 2.4 on, one function for all devices
 ///     (autocast.cpp);
 ///   - shared_ptr holds autograd nodes; from 2.14 on, intrusive_ptr does: use `auto` and `decltype`
-///     (grad_hook.cpp);
+///     (grad_hook.cpp, graph_node.cpp);
 ///   - torch::pickle_load fails on 1.13, so the Python-free state of a module is read by
 ///     torch::jit::load, which all versions have (serialize.cpp).
 #define ARGOSY_TORCH_AT_LEAST(major, minor) \
