@@ -1,6 +1,6 @@
 #pragma once
 
-/// Everything of the room: data-parallel training.
+/// Everything of the room: data-parallel training, meshes, recomputation.
 #include "argosy/parallel/any_rank.h"
 #include "argosy/parallel/data_parallel.h"
 #include "argosy/parallel/ddp/comm_hook.h"
@@ -8,4 +8,6 @@
 #include "argosy/parallel/ddp/join.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/stats.h"
+#include "argosy/parallel/mesh.h"
+#include "argosy/parallel/recompute.h"
 #include "argosy/parallel/sync_batch_norm.h"

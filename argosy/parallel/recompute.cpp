@@ -1,0 +1,286 @@
+#include "argosy/parallel/recompute.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/saved_variable.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/nn/modules/container/sequential.h>
+
+#include "argosy/base/check.h"
+#include "argosy/base/text.h"
+#include "argosy/engine/autocast.h"
+#include "argosy/engine/graph_node.h"
+#include "argosy/engine/random_state.h"
+#include "argosy/engine/used_tensors.h"
+
+namespace argosy::parallel::detail {
+namespace {
+
+constexpr const char* kRecompute = "parallel.recompute";
+
+using torch::autograd::variable_list;
+
+/// What the first computation leaves for the second.
+struct Computation {
+  std::function<Tensors(const Tensors&)> compute;
+  std::size_t arguments = 0;  // the first of the inputs
+  /// Arguments, and what was used beside them that requires a gradient.
+  std::vector<torch::autograd::SavedVariable> inputs{};
+  Tensors written{};  // buffers that a computation changes
+  std::vector<std::string> shapes{};
+  std::optional<engine::StateDict> random{};
+  engine::AutocastState autocast{};
+};
+
+/// While it lives, generators draw what they drew at another time.
+class RandomAgain final {
+ public:
+  RandomAgain(const std::optional<engine::StateDict>& then,
+              const std::vector<at::Device>& devices) {
+    if (then.has_value()) {
+      now_ = engine::random_state(devices);
+      engine::put_back_random_state(*then);
+    }
+  }
+  ~RandomAgain() {
+    if (now_.has_value()) {
+      engine::put_back_random_state(*now_);
+    }
+  }
+  RandomAgain(const RandomAgain&) = delete;
+  RandomAgain& operator=(const RandomAgain&) = delete;
+  RandomAgain(RandomAgain&&) = delete;
+  RandomAgain& operator=(RandomAgain&&) = delete;
+
+ private:
+  std::optional<engine::StateDict> now_;
+};
+
+/// While it lives, buffers may be written; then they have their values back.
+class BuffersKept final {
+ public:
+  explicit BuffersKept(const Tensors& buffers) : buffers_(buffers) {
+    for (const at::Tensor& buffer : buffers_) {
+      values_.push_back(buffer.detach().clone());
+    }
+  }
+  ~BuffersKept() {
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      buffers_[i].data().copy_(values_[i]);  // no new version: graphs may have saved them
+    }
+  }
+  BuffersKept(const BuffersKept&) = delete;
+  BuffersKept& operator=(const BuffersKept&) = delete;
+  BuffersKept(BuffersKept&&) = delete;
+  BuffersKept& operator=(BuffersKept&&) = delete;
+
+ private:
+  Tensors buffers_;
+  Tensors values_;
+};
+
+std::vector<at::Device> devices_of(const Tensors& tensors) {
+  std::vector<at::Device> devices;
+  for (const at::Tensor& tensor : tensors) {
+    devices.push_back(tensor.device());
+  }
+  return devices;
+}
+
+std::vector<std::string> shapes_of(const Tensors& tensors) {
+  std::vector<std::string> shapes;
+  for (const at::Tensor& tensor : tensors) {
+    shapes.push_back(text::shape_and_type(tensor));
+  }
+  return shapes;
+}
+
+/// Errors: UsageError if the graph between outputs and `known` has another leaf: its gradient would
+/// be lost.
+void check_leaves(const Tensors& outputs, const variable_list& known) {
+  using torch::autograd::Node;
+  std::unordered_set<const Node*> seen{nullptr};
+  std::vector<const Node*> stack;
+  for (const at::Tensor& tensor : known) {
+    const auto edge = torch::autograd::impl::gradient_edge(tensor);
+    seen.insert(edge.function ? &*edge.function : nullptr);
+  }
+  const auto visit = [&](const torch::autograd::Edge& edge) {
+    const Node* const node = edge.function ? &*edge.function : nullptr;
+    if (seen.insert(node).second) {
+      stack.push_back(node);
+    }
+  };
+  for (const at::Tensor& output : outputs) {
+    if (output.requires_grad()) {
+      visit(torch::autograd::impl::gradient_edge(output));
+    }
+  }
+  while (!stack.empty()) {
+    const Node* const node = stack.back();
+    stack.pop_back();
+    if (const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node)) {
+      throw UsageError(
+          kRecompute,
+          fmt::format("a parameter {} was used that the first computation did not use, or not by "
+                      "an operator of libtorch: pass it as an argument of recompute()",
+                      text::shape_and_type(leaf->variable)));
+    }
+    for (const auto& edge : node->next_edges()) {
+      visit(edge);
+    }
+  }
+}
+
+Tensors again(const Computation& computation, const Tensors& inputs) {
+  Tensors outputs;
+  {
+    const RandomAgain random(computation.random, devices_of(inputs));
+    const engine::AutocastStateGuard precision(computation.autocast);
+    const BuffersKept buffers(computation.written);
+    outputs = computation.compute(inputs);
+  }
+  const std::vector<std::string> shapes = shapes_of(outputs);
+  for (std::size_t i = 0; i < std::max(shapes.size(), computation.shapes.size()); ++i) {
+    const auto word = [&](const std::vector<std::string>& of) {
+      return i < of.size() ? of[i] : std::string("nothing");
+    };
+    ARGOSY_CHECK(word(shapes) == word(computation.shapes),
+                 kRecompute,
+                 "output {} was {} at first, and is {} when it is computed again. The function "
+                 "must compute the same: does it depend on what has changed since?",
+                 i,
+                 word(computation.shapes),
+                 word(shapes));
+  }
+  return outputs;
+}
+
+/// Returns a gradient for each input.
+Tensors gradients(const Computation& computation, const Tensors& grads) {
+  ARGOSY_CHECK(!at::GradMode::is_enabled(),
+               kRecompute,
+               "a second derivative through recompute() is not there. Leave recompute() out, or "
+               "create_graph");
+  const at::AutoGradMode with_graph(true);
+  Tensors results(computation.inputs.size());
+  Tensors arguments;
+  variable_list wanted;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    at::Tensor tensor = computation.inputs[i].unpack();
+    if (i < computation.arguments) {
+      tensor = tensor.detach().requires_grad_(tensor.requires_grad());
+      arguments.push_back(tensor);
+    }
+    if (tensor.requires_grad()) {
+      wanted.push_back(tensor);
+      places.push_back(i);
+    }
+  }
+  const Tensors outputs = again(computation, arguments);
+  check_leaves(outputs, wanted);
+  variable_list from, towards;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].requires_grad() && grads[i].defined()) {
+      from.push_back(outputs[i]);
+      towards.push_back(grads[i]);
+    }
+  }
+  if (from.empty()) {
+    return results;
+  }
+  const variable_list found = torch::autograd::grad(from,
+                                                    wanted,
+                                                    towards,
+                                                    /*retain_graph=*/c10::nullopt,
+                                                    /*create_graph=*/false,
+                                                    /*allow_unused=*/true);
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    results[places[k]] = found[k];
+  }
+  return results;
+}
+
+}  // namespace
+
+Tensors recomputed(std::function<Tensors(const Tensors&)> compute,
+                   const Tensors& arguments,
+                   const RecomputeOptions& options) {
+  auto computation = std::make_shared<Computation>(
+      Computation{.compute = std::move(compute), .arguments = arguments.size()});
+  if (options.preserve_rng_state) {
+    computation->random = engine::random_state(devices_of(arguments));
+  }
+  Tensors outputs;
+  const engine::UsedTensors used = engine::used_tensors([&] {
+    const engine::AutocastUncached uncached;  // a cast without a graph must not serve others
+    outputs = computation->compute(arguments);
+  });
+  computation->shapes = shapes_of(outputs);
+  computation->written = used.written;
+  Tensors inputs = arguments;
+  for (const at::Tensor& tensor : used.with_gradient) {
+    const auto is_it = [&](const at::Tensor& one) { return one.is_same(tensor); };
+    if (std::ranges::none_of(arguments, is_it)) {
+      inputs.push_back(tensor);
+    }
+  }
+  for (const at::Tensor& input : inputs) {
+    computation->inputs.emplace_back(input, /*is_output=*/false);
+  }
+  return engine::with_node(
+      {.backward = [computation](const Tensors& grads) { return gradients(*computation, grads); },
+       .release =
+           [computation] {
+             for (torch::autograd::SavedVariable& input : computation->inputs) {
+               input.reset_data();
+             }
+           }},
+      inputs,
+      outputs);
+}
+
+}  // namespace argosy::parallel::detail
+
+namespace argosy::parallel {
+
+at::Tensor recompute_sequential(const RecomputeSequentialOptions& options,
+                                const torch::nn::Sequential& modules,
+                                const at::Tensor& input) {
+  const auto count = static_cast<int64_t>(modules->size());
+  ARGOSY_CHECK(options.segments >= 1 && options.segments <= count,
+               detail::kRecompute,
+               "segments: expected 1 to the number of modules ({}), got {}",
+               count,
+               options.segments);
+  at::Tensor x = input;
+  const int64_t length = count / options.segments;
+  for (int64_t segment = 0; segment < options.segments; ++segment) {
+    const bool last = segment + 1 == options.segments;
+    const int64_t end = last ? count : (segment + 1) * length;
+    std::vector<torch::nn::AnyModule> part(modules->begin() + segment * length,
+                                           modules->begin() + end);
+    auto run = [part](at::Tensor y) mutable {
+      for (torch::nn::AnyModule& module : part) {
+        y = module.forward(y);
+      }
+      return y;
+    };
+    x = last
+            ? run(x)
+            : recompute(RecomputeOptions{.preserve_rng_state = options.preserve_rng_state}, run, x);
+  }
+  return x;
+}
+
+}  // namespace argosy::parallel
