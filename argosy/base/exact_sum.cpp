@@ -12,7 +12,9 @@ constexpr int kBits = 32;  // of a digit
 constexpr int64_t kDigitMask = (int64_t{1} << kBits) - 1;
 constexpr int kMantissaBits = 52;
 constexpr int kLowest = -1074;  // the exponent of the smallest double
-constexpr std::size_t kNan = ExactSum::kDigits, kUp = kNan + 1, kDown = kNan + 2;
+constexpr std::size_t kUp = ExactSum::kDigits, kDown = kUp + 1, kNan = kUp + 2;
+// An add moves a digit by less than 2^32.
+constexpr int64_t kAddsBeforeCarry = int64_t{1} << 30;
 
 /// Moves what is beyond 32 bits to the next digit. The last one keeps the sign.
 template <std::size_t kAll>
@@ -46,13 +48,19 @@ void ExactSum::add(double value) {
   digits_[first] += sign * static_cast<int64_t>(low & static_cast<uint64_t>(kDigitMask));
   digits_[first + 1] += sign * static_cast<int64_t>(low >> kBits);
   digits_[first + 2] += sign * static_cast<int64_t>(high);
+  if (++adds_ == kAddsBeforeCarry) {
+    carry(digits_);
+    adds_ = 0;
+  }
 }
 
 void ExactSum::add(const ExactSum& other) {
   const std::array<int64_t, kNumbers> theirs = other.numbers();
+  carry(digits_);
   for (std::size_t i = 0; i < kNumbers; ++i) {
     digits_[i] += theirs[i];
   }
+  adds_ = 1;
 }
 
 std::array<int64_t, ExactSum::kNumbers> ExactSum::numbers() const {
@@ -87,33 +95,18 @@ double ExactSum::value() const {
   while (top > 0 && all[top] == 0) {
     --top;
   }
-  // The 96 highest bits or more decide, with a bit for what is below.
-  __extension__ using Wide = unsigned __int128;
-  Wide head = 0;
-  std::size_t next = top + 1;
-  for (int taken = 0; taken < 3 && next > 0; ++taken) {
-    head = (head << kBits) | static_cast<Wide>(all[--next]);
+  // Three digits hold 65 significant bits and more. What lies below only says whether it is more
+  // than nothing, which the lowest bit can say.
+  const std::size_t low = top > 2 ? top - 2 : 0;
+  __extension__ unsigned __int128 head = 0;
+  for (std::size_t i = top + 1; i-- > low;) {
+    head = (head << kBits) | static_cast<uint64_t>(all[i]);
   }
-  const std::size_t lowest = next;
-  const bool more = std::any_of(all.begin(),
-                                all.begin() + static_cast<std::ptrdiff_t>(lowest),
-                                [](int64_t d) { return d != 0; });
-  const auto upper = static_cast<uint64_t>(head >> 64U);
-  const int width = upper != 0 ? 128 - std::countl_zero(upper)
-                               : 64 - std::countl_zero(static_cast<uint64_t>(head));
-  // Numbers of 53 bits and less are whole doubles, and so is all that is subnormal.
-  constexpr int kPrecision = kMantissaBits + 1;
-  const int cut = width > kPrecision ? width - kPrecision : 0;
-  auto kept = static_cast<uint64_t>(head >> static_cast<unsigned>(cut));
-  if (cut > 0) {
-    const Wide half = static_cast<Wide>(1) << static_cast<unsigned>(cut - 1);
-    const Wide rest = head & ((half << 1U) - 1);
-    if (rest > half || (rest == half && (more || (kept & 1U) != 0))) {
-      ++kept;
-    }
-  }
+  const auto end = all.begin() + static_cast<std::ptrdiff_t>(low);
+  head |= std::any_of(all.begin(), end, [](int64_t digit) { return digit != 0; }) ? 1U : 0U;
+  // A result below the normal range has all its bits in head, so ldexp does not round again.
   const double size =
-      std::ldexp(static_cast<double>(kept), cut + static_cast<int>(lowest) * kBits + kLowest);
+      std::ldexp(static_cast<double>(head), static_cast<int>(low) * kBits + kLowest);
   return negative ? -size : size;
 }
 

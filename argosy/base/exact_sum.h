@@ -17,12 +17,13 @@ namespace argosy {
 ///     sum.value();                   // 1.0
 ///
 /// The parts of several processes are added number by number: sum up numbers() over them, which
-/// ExactSum::from() takes. Room: 2^31 of add(), and as many processes.
-/// Cost: 4 ns for each double, 552 bytes.
+/// ExactSum::from() takes. There is room for 2^31 processes.
+/// Cost: about 5 ns for each double, 576 bytes.
 /// Source: U. Kulisch, "Computer Arithmetic and Validity", 2008: the long accumulator.
 class ExactSum final {
  public:
-  /// Digits of 32 bits from the smallest double to the largest, two for the carry; NaN, +inf, -inf.
+  /// Digits of 32 bits from the smallest double to the largest, two for the carry; then how many
+  /// +inf, -inf and NaN there were.
   static constexpr std::size_t kDigits = 68;
   static constexpr std::size_t kNumbers = kDigits + 3;
 
@@ -39,11 +40,10 @@ class ExactSum final {
   [[nodiscard]] static ExactSum from(std::span<const int64_t, kNumbers> numbers);
 
  private:
-  std::array<int64_t, kDigits> carried() const;
-
   // The number is the sum of digits_[i] * 2^(32 i - 1074). A digit may be negative, or larger than
   // 32 bits; carries move when somebody looks.
   std::array<int64_t, kNumbers> digits_{};
+  int64_t adds_ = 0;  // since the last carry
 };
 
 }  // namespace argosy

@@ -7,8 +7,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "argosy/comm/group.h"
-#include "argosy/metrics/exact_sum.h"
 #include "argosy/metrics/state.h"
+#include "argosy/metrics/sum_over_ranks.h"
 
 // Mean errors of regression.
 namespace argosy::metrics {
@@ -47,7 +47,7 @@ class MeanError final {
   void merge_state(const State& other);
 
  private:
-  ExactSum sum_;
+  SumOverRanks sum_;
   int64_t count_ = 0;
 };
 

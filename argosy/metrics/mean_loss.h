@@ -5,7 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "argosy/comm/group.h"
-#include "argosy/metrics/exact_sum.h"
+#include "argosy/metrics/sum_over_ranks.h"
 
 namespace argosy::metrics {
 
@@ -38,7 +38,7 @@ class MeanLoss final {
   void merge_state(const State& other);
 
  private:
-  ExactSum sum_;
+  SumOverRanks sum_;
   int64_t count_ = 0;
 };
 

@@ -14,8 +14,8 @@
 
 #include "argosy/comm/init.h"
 #include "argosy/metrics/classes_test_support.h"
-#include "argosy/metrics/exact_sum.h"
 #include "argosy/metrics/metrics.h"
+#include "argosy/metrics/sum_over_ranks.h"
 #include "argosy/rendezvous/store.h"
 
 #include "tests/support/run_ranks.h"
@@ -104,7 +104,7 @@ TEST_P(Ranks, MeanLossOfRanksWithoutSamples) {
 
 TEST_P(Ranks, InfinitiesOfDifferentRanksMeet) {
   with_group(GetParam(), [&](const comm::Group& group) {
-    ExactSum sum;
+    SumOverRanks sum;
     sum.add(group.rank() == 0 ? HUGE_VAL : 1.0);
     EXPECT_EQ(sum.all_reduced(group).value(), HUGE_VAL);
     sum.add(group.rank() == group.size() - 1 ? -HUGE_VAL : 1.0);

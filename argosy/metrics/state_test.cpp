@@ -137,13 +137,13 @@ TEST(State, OfAnythingElseIsRefusedAndChangesNothing) {
 TEST(State, OfSumsKeepsEveryDigitNanAndInfinity) {
   for (const std::vector<double>& terms : std::vector<std::vector<double>>{
            {1e300, 1e-300, -3}, {-1e-320}, {}, {HUGE_VAL, 1}, {std::nan(""), 2}, {-1, 1}}) {
-    ExactSum sum;
+    SumOverRanks sum;
     MeanLoss loss;
     for (const double term : terms) {
       sum.add(term);
       loss.update(term, 3);
     }
-    ExactSum again;
+    SumOverRanks again;
     again.load_state(sum.state());
     again.add(-1e300);
     sum.add(-1e300);
@@ -159,8 +159,8 @@ TEST(State, OfSumsKeepsEveryDigitNanAndInfinity) {
 TEST(State, OfSumsMergesWithoutRounding) {
   const std::vector<double> terms = {1e300, 3, -1e300, 1e-320, -7.25, 1e17, 0.1, -1e17, -3};
   for (size_t cut = 0; cut <= terms.size(); ++cut) {
-    ExactSum whole;
-    std::array<ExactSum, 2> parts;
+    SumOverRanks whole;
+    std::array<SumOverRanks, 2> parts;
     std::array<MeanLoss, 2> means;
     for (size_t i = 0; i < terms.size(); ++i) {
       whole.add(terms[i]);
@@ -172,9 +172,9 @@ TEST(State, OfSumsMergesWithoutRounding) {
     means[0].merge_state(means[1].state());
     EXPECT_EQ(means[0].compute(), whole.value() / static_cast<double>(terms.size()));
   }
-  ExactSum infinite;
+  SumOverRanks infinite;
   infinite.add(HUGE_VAL);
-  ExactSum sum;
+  SumOverRanks sum;
   sum.merge_state(infinite.state());
   EXPECT_EQ(sum.value(), HUGE_VAL);
   infinite.reset();

@@ -200,7 +200,7 @@ TEST(Recompute, OfASequenceKeepsTheLastSegment) {
     int kept = 0;
     const auto in_segments = [&](std::vector<Block>& blocks, const at::Tensor& input) {
       const torch::nn::Sequential all(blocks[0], blocks[1], blocks[2]);
-      const at::Tensor out = recompute_sequential({.segments = segments}, all, input);
+      at::Tensor out = recompute_sequential({.segments = segments}, all, input);
       out.sum().backward(/*gradient=*/{}, /*retain_graph=*/true);
       kept = 0;
       for (const Block& block : blocks) {

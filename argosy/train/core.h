@@ -13,7 +13,7 @@
 #include "argosy/loss/loss.h"
 #include "argosy/metrics/any_metric.h"
 #include "argosy/metrics/evaluation_guard.h"
-#include "argosy/metrics/exact_sum.h"
+#include "argosy/metrics/sum_over_ranks.h"
 #include "argosy/optim/ema.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/optim/schedule_unit.h"
@@ -37,7 +37,7 @@ struct LossValue {
   at::Tensor count{};
 };
 
-/// The exact mean of a loss over all samples of all ranks (see metrics::ExactSum). Each batch's
+/// The exact mean of a loss over all samples of all ranks (see metrics::SumOverRanks). Each batch's
 /// mean is weighted by its count.
 class LossMean final {
  public:
@@ -52,8 +52,8 @@ class LossMean final {
   void merge_state(const std::array<metrics::State, 2>& other);
 
  private:
-  metrics::ExactSum sum_;
-  metrics::ExactSum count_;
+  metrics::SumOverRanks sum_;
+  metrics::SumOverRanks count_;
 };
 
 /// The parts of a Model, behind its handle.
