@@ -149,7 +149,7 @@ Group Group::new_group(const std::vector<int>& ranks, const NewGroupOptions& opt
   GroupState& parent = state();
   parent.check_usable("new_group");
   check_members(ranks, parent.size());
-  const std::string label = options.label.empty() ? "" : options.label + "[" + list(ranks) + "]";
+  const std::string members = fmt::format("{}[{}]", options.label, list(ranks));
   if (options.members_only) {
     ARGOSY_CHECK(std::ranges::find(ranks, rank()) != ranks.end(),
                  "comm.new_group",
@@ -157,7 +157,6 @@ Group Group::new_group(const std::vector<int>& ranks, const NewGroupOptions& opt
                  "out, or leave members_only out on all ranks",
                  rank(),
                  fmt::join(ranks, ", "));
-    const std::string members = label.empty() ? "[" + list(ranks) + "]" : label;
     const int64_t number = parent.next_child_of(members);
     return make_child(parent,
                       ranks,
@@ -170,7 +169,11 @@ Group Group::new_group(const std::vector<int>& ranks, const NewGroupOptions& opt
         {},
         [](transport::Transport&, const Deadline&) {});
   }
-  return make_child(parent, ranks, fmt::format("{}.{}{}", name(), parent.next_child(), label));
+  const int64_t number = parent.next_child();
+  return make_child(parent,
+                    ranks,
+                    options.label.empty() ? fmt::format("{}.{}", name(), number)
+                                          : fmt::format("{}.{}.{}", name(), number, members));
 }
 
 Group Group::split(const SplitOptions& options) const {

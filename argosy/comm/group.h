@@ -24,7 +24,7 @@ struct NewGroupOptions {
   /// Only the members call it, and nobody else waits for them. Groups of the same members are made
   /// in the same order.
   bool members_only = false;
-  std::string label{};  ///< a word for its name: "dp" makes "world.dp[0:6:2]"
+  std::string label{};  ///< a word for its name: "dp" makes "world.dp[0:6:2]", of 0, 2, 4 and 6
 };
 
 /// An ordered set of ranks that communicate. A handle: copies are the same group.

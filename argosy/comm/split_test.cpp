@@ -66,7 +66,8 @@ TEST(NewGroup, TakesItsOrderFromTheList) {
     if (group.rank() >= 0) {
       EXPECT_EQ(sum(group, world.rank()), 4);
     }
-    const Group alone = world.new_group({2});
+    const Group alone = world.new_group({2}, {.label = "pp"});
+    EXPECT_EQ(alone.name(), "world.1.pp[2]");
     if (world.rank() == 2) {
       EXPECT_EQ(sum(alone, 9), 9);
     }
