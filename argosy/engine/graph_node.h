@@ -10,8 +10,8 @@ namespace argosy::engine {
 /// What autograd does where a computation of one's own stands in its graph, with any number of
 /// inputs: torch::autograd::Function has a fixed one.
 struct GraphNode {
-  /// Gets a gradient for each output, undefined where there is none, and returns one for each
-  /// input, likewise.
+  /// Gets the gradient of each output and returns that of each input. Where there is none, the
+  /// tensor is undefined.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& grads)> backward;
   /// Lets go of what only backward needs: the graph is not kept.
   std::function<void()> release;

@@ -10,6 +10,7 @@
 #include <ATen/record_function.h>
 
 #include "argosy/base/check.h"
+#include "argosy/engine/operator_tensors.h"
 
 namespace argosy::engine {
 namespace {
@@ -112,21 +113,6 @@ int64_t multiply_adds(const Begun& op, int64_t output_numel) {
       break;
   }
   return 0;
-}
-
-template <typename Visit>
-void for_tensors(const c10::IValue& value, const Visit& visit) {
-  if (value.isTensor() && value.toTensor().defined()) {
-    visit(value.toTensor());
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) {
-      visit(tensor);
-    }
-  }
-}
-
-const void* storage_of(const at::Tensor& tensor) {
-  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
 }
 
 /// Of the first tensor that belongs to no layer, as it is before the operator may write into it.

@@ -11,6 +11,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 
+#include "argosy/engine/operator_tensors.h"
+
 namespace argosy::engine {
 namespace {
 
@@ -27,21 +29,6 @@ struct Seen {
   std::vector<External> externals{};
 };
 thread_local std::vector<Seen*> watches;  // the outermost first
-
-const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
-  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
-}
-
-template <typename Visit>
-void visit_tensors(const c10::IValue& value, const Visit& visit) {
-  if (value.isTensor() && value.toTensor().defined()) {
-    visit(value.toTensor());
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) {
-      visit(tensor);
-    }
-  }
-}
 
 void note(Seen& seen, const at::Tensor& tensor) {
   const bool learns = tensor.requires_grad();
@@ -67,7 +54,7 @@ void note_statistics(Seen& seen, const at::RecordFunction& function) {
     return;
   }
   for (size_t i = kMean; i < kTraining; ++i) {
-    visit_tensors(inputs[i], [&](const at::Tensor& tensor) {
+    for_tensors(inputs[i], [&](const at::Tensor& tensor) {
       for (Seen::External& each : seen.externals) {
         each.written = each.written || each.tensor.is_same(tensor);
       }
@@ -78,7 +65,7 @@ void note_statistics(Seen& seen, const at::RecordFunction& function) {
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
   for (Seen* const seen : watches) {
     for (const c10::IValue& input : function.inputs()) {
-      visit_tensors(input, [&](const at::Tensor& tensor) { note(*seen, tensor); });
+      for_tensors(input, [&](const at::Tensor& tensor) { note(*seen, tensor); });
     }
     note_statistics(*seen, function);
   }
@@ -88,7 +75,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
 void end(const at::RecordFunction& function, at::ObserverContext* /*context*/) {
   for (Seen* const seen : watches) {
     for (const c10::IValue& output : function.outputs()) {
-      visit_tensors(output, [&](const at::Tensor& tensor) {
+      for_tensors(output, [&](const at::Tensor& tensor) {
         const auto* const storage = storage_of(tensor);
         const bool is_external = std::ranges::any_of(
             seen->externals, [&](const auto& each) { return storage_of(each.tensor) == storage; });
