@@ -4,14 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/saved_variable.h>
-#include <torch/csrc/autograd/variable.h>
 #include <torch/nn/modules/container/sequential.h>
 
 #include "argosy/base/check.h"
@@ -20,6 +18,7 @@
 #include "argosy/engine/graph_node.h"
 #include "argosy/engine/random_state.h"
 #include "argosy/engine/used_tensors.h"
+#include "argosy/parallel/ddp/graph.h"
 
 namespace argosy::parallel::detail {
 namespace {
@@ -96,6 +95,14 @@ std::vector<at::Device> devices_of(const Tensors& tensors) {
   return devices;
 }
 
+std::vector<int64_t> versions_of(const Tensors& tensors) {
+  std::vector<int64_t> versions;
+  for (const at::Tensor& tensor : tensors) {
+    versions.push_back(tensor.is_inference() ? 0 : tensor._version());
+  }
+  return versions;
+}
+
 std::vector<std::string> shapes_of(const Tensors& tensors) {
   std::vector<std::string> shapes;
   for (const at::Tensor& tensor : tensors) {
@@ -107,38 +114,15 @@ std::vector<std::string> shapes_of(const Tensors& tensors) {
 /// Errors: UsageError if the graph between outputs and `known` has another leaf: its gradient would
 /// be lost.
 void check_leaves(const Tensors& outputs, const variable_list& known) {
-  using torch::autograd::Node;
-  std::unordered_set<const Node*> seen{nullptr};
-  std::vector<const Node*> stack;
-  for (const at::Tensor& tensor : known) {
-    const auto edge = torch::autograd::impl::gradient_edge(tensor);
-    seen.insert(edge.function ? &*edge.function : nullptr);
-  }
-  const auto visit = [&](const torch::autograd::Edge& edge) {
-    const Node* const node = edge.function ? &*edge.function : nullptr;
-    if (seen.insert(node).second) {
-      stack.push_back(node);
-    }
-  };
-  for (const at::Tensor& output : outputs) {
-    if (output.requires_grad()) {
-      visit(torch::autograd::impl::gradient_edge(output));
-    }
-  }
-  while (!stack.empty()) {
-    const Node* const node = stack.back();
-    stack.pop_back();
-    if (const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node)) {
+  ddp::visit_nodes(outputs, known, [](const torch::autograd::Node& node) {
+    if (const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(&node)) {
       throw UsageError(
           kRecompute,
           fmt::format("a parameter {} was used that the first computation did not use, or not by "
                       "an operator of libtorch: pass it as an argument of recompute()",
                       text::shape_and_type(leaf->variable)));
     }
-    for (const auto& edge : node->next_edges()) {
-      visit(edge);
-    }
-  }
+  });
 }
 
 Tensors again(const Computation& computation, const Tensors& inputs) {
@@ -221,11 +205,21 @@ Tensors recomputed(std::function<Tensors(const Tensors&)> compute,
   if (options.preserve_rng_state) {
     computation->random = engine::random_state(devices_of(arguments));
   }
+  const std::vector<int64_t> versions = versions_of(arguments);
   Tensors outputs;
   const engine::UsedTensors used = engine::used_tensors([&] {
     const engine::AutocastUncached uncached;  // a cast without a graph must not serve others
     outputs = computation->compute(arguments);
   });
+  const std::vector<int64_t> after = versions_of(arguments);
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    ARGOSY_CHECK(after[i] == versions[i],
+                 kRecompute,
+                 "the function writes into tensor {} of its arguments, {}, so that it cannot be "
+                 "computed again. Let it write into a clone(), or use no operator in place",
+                 i,
+                 text::shape_and_type(arguments[i]));
+  }
   computation->shapes = shapes_of(outputs);
   computation->written = used.written;
   Tensors inputs = arguments;

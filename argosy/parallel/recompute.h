@@ -81,8 +81,8 @@ decltype(auto) call(Function& function, Args&... args) {
 /// - An argument that requires no gradient is no obstacle, as it is for PyTorch's reentrant form.
 /// - torch::autograd::grad(), DistributedDataParallel and find_unused_parameters see a usual graph.
 /// - A second derivative is not there.
-/// Errors: backward() throws a UsageError if the second computation gave other shapes, or used a
-/// parameter that the first did not.
+/// Errors: UsageError if `function` writes into an argument. backward() throws one if the second
+///   computation gave other shapes, or used a parameter that the first did not.
 /// Source: torch.utils.checkpoint; paddle.distributed.fleet.utils.recompute.
 template <typename Function, typename... Args>
 auto recompute(const RecomputeOptions& options, Function function, Args... args) {

@@ -230,6 +230,9 @@ TEST(Recompute, SaysWhatItCannotDo) {
   const auto uses_more = [&](const at::Tensor& y) { return ++calls == 1 ? y.sin() : y * late; };
   EXPECT_THAT(test::error_text<UsageError>([&] { recompute(uses_more, x).sum().backward(); }),
               HasSubstr("a parameter [4] Float was used that the first computation did not use"));
+  EXPECT_THAT(test::error_text<UsageError>(
+                  [&] { (void)recompute([](at::Tensor y) { return y.relu_().exp(); }, x.mul(2)); }),
+              HasSubstr("the function writes into tensor 0 of its arguments, [4] Float"));
   const auto square = [](const at::Tensor& y) { return y * y; };
   EXPECT_THAT(test::error_text<UsageError>([&] {
                 (void)torch::autograd::grad(

@@ -9,6 +9,38 @@
 
 namespace argosy::parallel::ddp {
 
+void visit_nodes(std::span<const at::Tensor> outputs,
+                 std::span<const at::Tensor> stops,
+                 const std::function<void(const torch::autograd::Node&)>& visit) {
+  using torch::autograd::Node;
+  const auto node_of = [](const torch::autograd::Edge& edge) -> const Node* {
+    return edge.function ? &*edge.function : nullptr;
+  };
+  std::unordered_set<const Node*> seen{nullptr};
+  for (const at::Tensor& stop : stops) {
+    seen.insert(node_of(torch::autograd::impl::gradient_edge(stop)));
+  }
+  std::vector<const Node*> stack;
+  const auto find = [&](const torch::autograd::Edge& edge) {
+    if (seen.insert(node_of(edge)).second) {
+      stack.push_back(node_of(edge));
+    }
+  };
+  for (const at::Tensor& output : outputs) {
+    if (output.requires_grad()) {
+      find(torch::autograd::impl::gradient_edge(output));  // a parameter itself included
+    }
+  }
+  while (!stack.empty()) {
+    const Node* const node = stack.back();
+    stack.pop_back();
+    visit(*node);
+    for (const auto& edge : node->next_edges()) {
+      find(edge);
+    }
+  }
+}
+
 void mark_reachable(std::span<const at::Tensor> outputs,
                     std::span<const at::Tensor> parameters,
                     std::vector<uint8_t>& reached) {
@@ -22,29 +54,11 @@ void mark_reachable(std::span<const at::Tensor> outputs,
       accumulators.emplace(&*node, i);
     }
   }
-  std::vector<const Node*> stack;
-  std::unordered_set<const Node*> seen;
-  auto visit = [&](const Node* node) {
-    if (node != nullptr && seen.insert(node).second) {
-      stack.push_back(node);
-    }
-  };
-  for (const at::Tensor& output : outputs) {
-    if (output.requires_grad()) {
-      auto edge = torch::autograd::impl::gradient_edge(output);  // a parameter itself included
-      visit(edge.function ? &*edge.function : nullptr);
-    }
-  }
-  while (!stack.empty()) {
-    const Node* node = stack.back();
-    stack.pop_back();
-    if (auto found = accumulators.find(node); found != accumulators.end()) {
+  visit_nodes(outputs, {}, [&](const Node& node) {
+    if (const auto found = accumulators.find(&node); found != accumulators.end()) {
       reached[found->second] = 1;
     }
-    for (const auto& edge : node->next_edges()) {
-      visit(edge.function ? &*edge.function : nullptr);
-    }
-  }
+  });
 }
 
 }  // namespace argosy::parallel::ddp
