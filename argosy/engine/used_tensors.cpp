@@ -4,13 +4,15 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 
+#include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/engine/operator_tensors.h"
 
 namespace argosy::engine {
@@ -18,68 +20,96 @@ namespace {
 
 /// A call of used_tensors() on this thread.
 struct Seen {
-  struct External {
+  struct Learning {
     at::Tensor tensor;
-    uint32_t version = 0;  // when it was first seen
-    bool written = false;
+    int64_t version = 0;  // when it was first seen
   };
-  std::unordered_set<const at::TensorImpl*> known{};   // of those that are kept below
-  std::unordered_set<const c10::StorageImpl*> made{};  // by operators inside
-  std::vector<at::Tensor> with_gradient{};
-  std::vector<External> externals{};
+  std::unordered_set<const at::TensorImpl*> known{};     // of those that are kept below
+  std::unordered_set<const c10::StorageImpl*> made{};    // by operators inside
+  std::unordered_set<const c10::StorageImpl*> theirs{};  // of those that are kept below
+  std::vector<Learning> learning{};
+  std::vector<at::Tensor> externals{};
+  std::vector<UsedTensors::Written> written{};
 };
 thread_local std::vector<Seen*> watches;  // the outermost first
+/// Operators that call others: what these get, the outer ones got, or made and have not returned.
+thread_local int64_t depth = 0;
 
 void note(Seen& seen, const at::Tensor& tensor) {
-  const bool learns = tensor.requires_grad();
-  if (!learns && (seen.made.contains(storage_of(tensor)) || tensor.is_inference())) {
+  const c10::StorageImpl* const storage = storage_of(tensor);
+  if (storage == nullptr || tensor.is_inference() || seen.made.contains(storage) ||
+      !seen.known.insert(tensor.unsafeGetTensorImpl()).second) {
     return;
   }
-  if (!seen.known.insert(tensor.unsafeGetTensorImpl()).second) {
-    return;
-  }
-  if (learns) {
-    seen.with_gradient.push_back(tensor);
+  seen.theirs.insert(storage);
+  if (tensor.requires_grad()) {
+    seen.learning.push_back({tensor, static_cast<int64_t>(tensor._version())});
   } else {
-    seen.externals.push_back({tensor, static_cast<uint32_t>(tensor._version())});
+    seen.externals.push_back(tensor);
   }
 }
 
-/// libtorch 1.13 writes a norm's statistics without counting a version.
-void note_statistics(Seen& seen, const at::RecordFunction& function) {
+/// Before an operator writes: what was there.
+void note_write(Seen& seen, const at::Tensor& tensor) {
+  const auto has_memory = [&](const at::Tensor& other) {
+    return storage_of(other) == storage_of(tensor);
+  };
+  const bool is_external = std::ranges::any_of(seen.externals, has_memory);
+  const bool is_known =
+      std::ranges::any_of(seen.written, has_memory, &UsedTensors::Written::tensor);
+  if (is_external && !is_known) {
+    const at::DisableRecordFunctionGuard unseen;
+    seen.written.push_back({tensor, tensor.detach().clone()});
+  }
+}
+
+bool writes(const c10::FunctionSchema* schema, size_t input) {
+  const c10::AliasInfo* const alias = schema == nullptr || input >= schema->arguments().size()
+                                          ? nullptr
+                                          : schema->arguments()[input].alias_info();
+  return alias != nullptr && alias->isWrite();
+}
+
+/// libtorch 1.13 does not say that a norm writes its statistics.
+bool writes_statistics(const at::RecordFunction& function, size_t input) {
   constexpr size_t kMean = 3, kTraining = 5;  // (input, weight, bias, mean, var, training, …)
   const auto inputs = function.inputs();
-  if (std::string_view(function.name()).find("batch_norm") == std::string_view::npos ||
-      inputs.size() <= kTraining || !inputs[kTraining].isBool() || !inputs[kTraining].toBool()) {
-    return;
-  }
-  for (size_t i = kMean; i < kTraining; ++i) {
-    for_tensors(inputs[i], [&](const at::Tensor& tensor) {
-      for (Seen::External& each : seen.externals) {
-        each.written = each.written || each.tensor.is_same(tensor);
-      }
-    });
-  }
+  return input >= kMean && input < kTraining && inputs.size() > kTraining &&
+         std::string_view(function.name()).find("batch_norm") != std::string_view::npos &&
+         inputs[kTraining].isBool() && inputs[kTraining].toBool();
 }
 
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
+  if (depth++ > 0) {
+    return nullptr;
+  }
+  const auto name = function.operator_name();
+  const auto found = name ? c10::Dispatcher::singleton().findSchema(*name) : c10::nullopt;
+  const c10::FunctionSchema* const schema = found ? &found->schema() : nullptr;
+  const auto inputs = function.inputs();
   for (Seen* const seen : watches) {
-    for (const c10::IValue& input : function.inputs()) {
-      for_tensors(input, [&](const at::Tensor& tensor) { note(*seen, tensor); });
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool written = writes(schema, i) || writes_statistics(function, i);
+      for_tensors(inputs[i], [&](const at::Tensor& tensor) {
+        note(*seen, tensor);
+        if (written) {
+          note_write(*seen, tensor);
+        }
+      });
     }
-    note_statistics(*seen, function);
   }
   return nullptr;
 }
 
 void end(const at::RecordFunction& function, at::ObserverContext* /*context*/) {
+  if (--depth > 0) {
+    return;
+  }
   for (Seen* const seen : watches) {
     for (const c10::IValue& output : function.outputs()) {
       for_tensors(output, [&](const at::Tensor& tensor) {
-        const auto* const storage = storage_of(tensor);
-        const bool is_external = std::ranges::any_of(
-            seen->externals, [&](const auto& each) { return storage_of(each.tensor) == storage; });
-        if (!is_external) {
+        const c10::StorageImpl* const storage = storage_of(tensor);
+        if (storage != nullptr && !seen->theirs.contains(storage)) {
           seen->made.insert(storage);
         }
       });
@@ -117,18 +147,21 @@ class Listening final {
 
 }  // namespace
 
-UsedTensors used_tensors(const std::function<void()>& body) {
+UsedTensors used_tensors(const std::function<void()>& body, const char* what) {
   Seen seen;
   {
     const at::NoGradGuard no_grad;
     const Listening listening(seen);
     body();
   }
-  UsedTensors used{.with_gradient = std::move(seen.with_gradient)};
-  for (const Seen::External& each : seen.externals) {
-    if (each.written || static_cast<uint32_t>(each.tensor._version()) != each.version) {
-      used.written.push_back(each.tensor);
-    }
+  UsedTensors used{.written = std::move(seen.written)};
+  for (const auto& [tensor, version] : seen.learning) {
+    ARGOSY_CHECK(static_cast<int64_t>(tensor._version()) == version,
+                 what,
+                 "the function writes into a tensor that requires a gradient, {}, so that it "
+                 "cannot be computed again",
+                 text::shape_and_type(tensor));
+    used.with_gradient.push_back(tensor);
   }
   return used;
 }

@@ -11,13 +11,19 @@ namespace argosy::engine {
 struct UsedTensors {
   /// Tensors that require a gradient: parameters, or results that are part of a graph.
   std::vector<at::Tensor> with_gradient{};
-  /// Tensors without one that were there before and have been written: the statistics of a norm.
-  std::vector<at::Tensor> written{};
+  /// A tensor without one that was there before and has been written, as a norm's statistics are.
+  struct Written {
+    at::Tensor tensor;
+    at::Tensor before;  ///< a copy of what it was
+  };
+  std::vector<Written> written{};
 };
 
 /// Runs `body` without gradients and returns what this thread's dispatcher saw meanwhile, each
-/// tensor once. Calls may be nested. What reads memory without an operator of libtorch is not seen.
+/// tensor once. Calls may be nested. What reads or writes memory without an operator of libtorch is
+/// not seen.
+/// Errors: UsageError where `what` writes into a tensor of `with_gradient`.
 /// Cost: about a microsecond for each operator.
-[[nodiscard]] UsedTensors used_tensors(const std::function<void()>& body);
+[[nodiscard]] UsedTensors used_tensors(const std::function<void()>& body, const char* what);
 
 }  // namespace argosy::engine

@@ -1,6 +1,7 @@
 #include "argosy/parallel/recompute.h"
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include <torch/nn/modules/container/sequential.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/log.h"
 #include "argosy/base/text.h"
 #include "argosy/engine/autocast.h"
 #include "argosy/engine/graph_node.h"
@@ -31,13 +33,24 @@ using torch::autograd::variable_list;
 struct Computation {
   std::function<Tensors(const Tensors&)> compute;
   std::size_t arguments = 0;  // the first of the inputs
-  /// Arguments, and what was used beside them that requires a gradient.
+  /// Arguments, and the parameters that were used beside them.
   std::vector<torch::autograd::SavedVariable> inputs{};
-  Tensors written{};  // buffers that a computation changes
+  std::vector<engine::UsedTensors::Written> written{};
   std::vector<std::string> shapes{};
-  std::optional<engine::StateDict> random{};
+  std::optional<engine::StateDict> random{};        // before the first computation
+  std::optional<engine::StateDict> random_after{};  // and after it
   engine::AutocastState autocast{};
 };
+
+/// Runs `restore` at its end. It is for destructors: what fails there is told and goes no further.
+template <typename Restore>
+void restored(const char* what, const Restore& restore) noexcept {
+  try {
+    restore();
+  } catch (const std::exception& error) {
+    log::error("[{}] {} did not get back what they were: {}", kRecompute, what, error.what());
+  }
+}
 
 /// While it lives, generators draw what they drew at another time.
 class RandomAgain final {
@@ -50,9 +63,11 @@ class RandomAgain final {
     }
   }
   ~RandomAgain() {
-    if (now_.has_value()) {
-      engine::put_back_random_state(*now_);
-    }
+    restored("generators", [&] {
+      if (now_.has_value()) {
+        engine::put_back_random_state(*now_);
+      }
+    });
   }
   RandomAgain(const RandomAgain&) = delete;
   RandomAgain& operator=(const RandomAgain&) = delete;
@@ -63,29 +78,37 @@ class RandomAgain final {
   std::optional<engine::StateDict> now_;
 };
 
-/// While it lives, buffers may be written; then they have their values back.
-class BuffersKept final {
+/// While it lives, buffers begin with what they were before the first computation. Then they are
+/// again what they have become. Without new versions, for graphs may have saved them.
+class BuffersAgain final {
  public:
-  explicit BuffersKept(const Tensors& buffers) : buffers_(buffers) {
-    for (const at::Tensor& buffer : buffers_) {
-      values_.push_back(buffer.detach().clone());
+  explicit BuffersAgain(const std::vector<engine::UsedTensors::Written>& written) {
+    for (const auto& [tensor, before] : written) {
+      now_.emplace_back(tensor, tensor.detach().clone());
+      tensor.data().copy_(before);
     }
   }
-  ~BuffersKept() {
+  ~BuffersAgain() {
     const at::NoGradGuard no_grad;
-    for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      buffers_[i].data().copy_(values_[i]);  // no new version: graphs may have saved them
+    for (const auto& [tensor, value] : now_) {
+      restored("buffers", [&t = tensor, &v = value] { t.data().copy_(v); });
     }
   }
-  BuffersKept(const BuffersKept&) = delete;
-  BuffersKept& operator=(const BuffersKept&) = delete;
-  BuffersKept(BuffersKept&&) = delete;
-  BuffersKept& operator=(BuffersKept&&) = delete;
+  BuffersAgain(const BuffersAgain&) = delete;
+  BuffersAgain& operator=(const BuffersAgain&) = delete;
+  BuffersAgain(BuffersAgain&&) = delete;
+  BuffersAgain& operator=(BuffersAgain&&) = delete;
 
  private:
-  Tensors buffers_;
-  Tensors values_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> now_;
 };
+
+bool are_equal(const engine::StateDict& a, const engine::StateDict& b) {
+  return std::ranges::all_of(a, [&](const auto& each) {
+    const at::Tensor* const other = b.find(each.first);
+    return other != nullptr && each.second.equal(*other);
+  });
+}
 
 std::vector<at::Device> devices_of(const Tensors& tensors) {
   std::vector<at::Device> devices;
@@ -119,7 +142,8 @@ void check_leaves(const Tensors& outputs, const variable_list& known) {
       throw UsageError(
           kRecompute,
           fmt::format("a parameter {} was used that the first computation did not use, or not by "
-                      "an operator of libtorch: pass it as an argument of recompute()",
+                      "an operator of libtorch, or that the function makes itself: pass it as an "
+                      "argument of recompute()",
                       text::shape_and_type(leaf->variable)));
     }
   });
@@ -130,8 +154,14 @@ Tensors again(const Computation& computation, const Tensors& inputs) {
   {
     const RandomAgain random(computation.random, devices_of(inputs));
     const engine::AutocastStateGuard precision(computation.autocast);
-    const BuffersKept buffers(computation.written);
     outputs = computation.compute(inputs);
+    ARGOSY_CHECK(!computation.random_after.has_value() ||
+                     are_equal(*computation.random_after, engine::random_state(devices_of(inputs))),
+                 kRecompute,
+                 "other random numbers were drawn than at first. The function must draw the same; "
+                 "and no other thread may draw from libtorch's generators, which are the "
+                 "process's, while it runs. Set preserve_rng_state to false if the result does not "
+                 "depend on them");
   }
   const std::vector<std::string> shapes = shapes_of(outputs);
   for (std::size_t i = 0; i < std::max(shapes.size(), computation.shapes.size()); ++i) {
@@ -171,6 +201,7 @@ Tensors gradients(const Computation& computation, const Tensors& grads) {
       places.push_back(i);
     }
   }
+  const BuffersAgain buffers(computation.written);  // until the graph has read them
   const Tensors outputs = again(computation, arguments);
   check_leaves(outputs, wanted);
   variable_list from, towards;
@@ -206,11 +237,20 @@ Tensors recomputed(std::function<Tensors(const Tensors&)> compute,
     computation->random = engine::random_state(devices_of(arguments));
   }
   const std::vector<int64_t> versions = versions_of(arguments);
+  Tensors given;  // so what requires a gradient was not given
+  for (const at::Tensor& argument : arguments) {
+    given.push_back(argument.detach());
+  }
   Tensors outputs;
-  const engine::UsedTensors used = engine::used_tensors([&] {
-    const engine::AutocastUncached uncached;  // a cast without a graph must not serve others
-    outputs = computation->compute(arguments);
-  });
+  engine::UsedTensors used = engine::used_tensors(
+      [&] {
+        const engine::AutocastUncached uncached;  // a cast without a graph must not serve others
+        outputs = computation->compute(given);
+      },
+      kRecompute);
+  if (options.preserve_rng_state) {
+    computation->random_after = engine::random_state(devices_of(arguments));
+  }
   const std::vector<int64_t> after = versions_of(arguments);
   for (std::size_t i = 0; i < after.size(); ++i) {
     ARGOSY_CHECK(after[i] == versions[i],
@@ -221,13 +261,17 @@ Tensors recomputed(std::function<Tensors(const Tensors&)> compute,
                  text::shape_and_type(arguments[i]));
   }
   computation->shapes = shapes_of(outputs);
-  computation->written = used.written;
+  computation->written = std::move(used.written);
   Tensors inputs = arguments;
   for (const at::Tensor& tensor : used.with_gradient) {
-    const auto is_it = [&](const at::Tensor& one) { return one.is_same(tensor); };
-    if (std::ranges::none_of(arguments, is_it)) {
-      inputs.push_back(tensor);
-    }
+    // Its graph would be gone through twice: by the second computation, and by who asked for it.
+    ARGOSY_CHECK(
+        tensor.is_leaf(),
+        kRecompute,
+        "the function uses a tensor that was computed outside and requires a gradient, {}: "
+        "pass it as an argument of recompute()",
+        text::shape_and_type(tensor));
+    inputs.push_back(tensor);
   }
   for (const at::Tensor& input : inputs) {
     computation->inputs.emplace_back(input, /*is_output=*/false);

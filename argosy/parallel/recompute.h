@@ -73,16 +73,21 @@ decltype(auto) call(Function& function, Args&... args) {
 ///
 /// `function` is a module, or anything that can be called; it is copied. Arguments may be of any
 /// type and are copied too, results as well; tensors in them are found where
-/// ddp::OutputCollector finds them. Gradients flow to the arguments, to parameters and to whatever
-/// else `function` uses that requires one. Random numbers and mixed precision are those of the
-/// first computation, and the statistics of batch norms change once. Calls may be nested. Without
-/// gradients it is a plain call.
+/// ddp::OutputCollector finds them. Gradients flow to the arguments and to the parameters that
+/// `function` uses. Mixed precision is that of the first computation, random numbers too, of the
+/// CPU's generator and those of the arguments' devices. Buffers that it writes, such as statistics
+/// of norms, change once. Calls may be nested. Without gradients it is a plain call.
 ///
 /// - An argument that requires no gradient is no obstacle, as it is for PyTorch's reentrant form.
 /// - torch::autograd::grad(), DistributedDataParallel and find_unused_parameters see a usual graph.
+/// - What else requires a gradient and was computed outside must be an argument.
+/// - What reads or writes memory without an operator of libtorch (`data_ptr()`, `.data()`) is not
+///   seen, and happens twice.
+/// - No other thread may draw from libtorch's generators during either computation.
 /// - A second derivative is not there.
-/// Errors: UsageError if `function` writes into an argument. backward() throws one if the second
-///   computation gave other shapes, or used a parameter that the first did not.
+/// Errors: UsageError if `function` writes into an argument or a parameter, or uses what should be
+///   an argument. backward() throws one if the second computation gave other shapes, drew other
+///   random numbers, or used a parameter that the first did not.
 /// Source: torch.utils.checkpoint; paddle.distributed.fleet.utils.recompute.
 template <typename Function, typename... Args>
 auto recompute(const RecomputeOptions& options, Function function, Args... args) {

@@ -179,20 +179,44 @@ TEST(Recompute, KeepsMixedPrecision) {
 /// Several results, one of them an index, in a tuple; an argument that is no tensor.
 TEST(Recompute, TakesAndReturnsManyThings) {
   const at::Tensor a = torch::randn({4, 3}).requires_grad_(), b = torch::randn({4, 3});
-  const at::Tensor outside = torch::randn({3}).requires_grad_().mul(2);  // not a leaf
-  const auto function = [&](const std::vector<at::Tensor>& both, double factor) {
-    const at::Tensor sum = both[0] * factor + both[1] * outside;
-    return std::make_tuple(sum, std::get<1>(sum.max(1)), sum.sin());
-  };
+  const at::Tensor parameter = torch::randn({3}).requires_grad_();
+  const at::Tensor outside = parameter.exp();  // which its own graph goes on from
+  const auto function =
+      [&](const std::vector<at::Tensor>& both, const at::Tensor& c, double factor) {
+        const at::Tensor sum = both[0] * factor + both[1] * c * parameter + a;
+        return std::make_tuple(sum, std::get<1>(sum.max(1)), sum.sin());
+      };
   const auto gradients = [&](auto&& results) {
     const auto& [sum, index, sine] = results;
     EXPECT_FALSE(index.requires_grad());
     return torch::autograd::grad(
-        {(sum * 3).sum() + sine.sum()}, {a, outside}, {}, /*retain_graph=*/true);
+        {(sum * 3).sum() + sine.sum()}, {a, parameter}, {}, /*retain_graph=*/true);
   };
   const std::vector<at::Tensor> both{a, b};
-  expect_same(gradients(recompute(function, both, 0.5)), gradients(function(both, 0.5)));
+  const std::vector<at::Tensor> got = gradients(recompute(function, both, outside, 0.5));
+  const std::vector<at::Tensor> wanted = gradients(function(both, outside, 0.5));
+  for (size_t i = 0; i < wanted.size(); ++i) {  // sums of several parts, in another order
+    EXPECT_TRUE(got[i].allclose(wanted[i])) << i << got[i] << wanted[i];
+  }
   EXPECT_FALSE(a.grad().defined()) << "grad() writes none";
+}
+
+/// A buffer that is read too: the second computation begins with what it was.
+TEST(Recompute, BeginsWithTheBuffersOfTheFirst) {
+  const at::Tensor x = torch::randn({4}).requires_grad_();
+  const at::Tensor count = torch::zeros({});
+  const auto function = [&](const at::Tensor& y) {
+    count.add_(1);
+    return y * count.mul(1) + y.sin() * count;
+  };
+  for (const bool again : {false, true}) {
+    count.zero_();
+    const at::Tensor first = again ? recompute(function, x) : function(x);
+    const at::Tensor second = again ? recompute(function, x) : first.mul(0) + 2 * x + 2 * x.sin();
+    const auto gradient = torch::autograd::grad({first.sum() + second.sum()}, {x});
+    EXPECT_TRUE(gradient[0].allclose(3 + 3 * x.cos())) << gradient[0];
+    EXPECT_EQ(count.item<float>(), again ? 2 : 1);
+  }
 }
 
 TEST(Recompute, OfASequenceKeepsTheLastSegment) {
@@ -233,6 +257,20 @@ TEST(Recompute, SaysWhatItCannotDo) {
   EXPECT_THAT(test::error_text<UsageError>(
                   [&] { (void)recompute([](at::Tensor y) { return y.relu_().exp(); }, x.mul(2)); }),
               HasSubstr("the function writes into tensor 0 of its arguments, [4] Float"));
+  EXPECT_THAT(
+      test::error_text<UsageError>([&] {
+        const at::Tensor outside = x.mul(2);
+        (void)recompute([&](const at::Tensor& y) { return y * outside; }, x);
+      }),
+      HasSubstr("uses a tensor that was computed outside and requires a gradient, [4] Float"));
+  EXPECT_THAT(test::error_text<UsageError>([&] {
+                (void)recompute([&](const at::Tensor& y) { return y * late.mul_(2); }, x);
+              }),
+              HasSubstr("writes into a tensor that requires a gradient, [4] Float"));
+  calls = 0;
+  const auto draws_more = [&](const at::Tensor& y) { return y * torch::rand({++calls}).sum(); };
+  EXPECT_THAT(test::error_text<UsageError>([&] { recompute(draws_more, x).sum().backward(); }),
+              HasSubstr("other random numbers were drawn than at first"));
   const auto square = [](const at::Tensor& y) { return y * y; };
   EXPECT_THAT(test::error_text<UsageError>([&] {
                 (void)torch::autograd::grad(
