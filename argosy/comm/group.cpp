@@ -161,7 +161,7 @@ Group Group::new_group(const std::vector<int>& ranks, const NewGroupOptions& opt
     return make_child(parent,
                       ranks,
                       number == 0 ? fmt::format("{}.{}", name(), members)
-                                  : fmt::format("{}.{}.{}", name(), members, number));
+                                  : fmt::format("{}.{}#{}", name(), members, number + 1));
   }
   if (parent.options().checked) {
     parent.run(

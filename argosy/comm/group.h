@@ -21,8 +21,8 @@ struct SplitOptions {
 };
 
 struct NewGroupOptions {
-  /// Only the members call it, and nobody else waits for them. Groups of the same members are made
-  /// in the same order.
+  /// Only the members call it, and nobody else waits for them. They make groups of the same members
+  /// in the same order; a try that failed counts for those that made it.
   bool members_only = false;
   std::string label{};  ///< a word for its name: "dp" makes "world.dp[0:6:2]", of 0, 2, 4 and 6
 };

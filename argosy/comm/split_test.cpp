@@ -89,7 +89,7 @@ TEST(NewGroup, NeedsItsMembersOnlyWhereTheyMakeIt) {
       const Group pair = world.new_group(mine, {.members_only = true, .label = "dp"});
       EXPECT_EQ(sum(pair, world.rank()), 2 * parity + 2);
       EXPECT_EQ(pair.name(),
-                fmt::format("world.dp[{},{}]{}", parity, parity + 2, i == 0 ? "" : ".1"));
+                fmt::format("world.dp[{},{}]{}", parity, parity + 2, i == 0 ? "" : "#2"));
     }
     if (world.rank() < 3) {
       const Group row = world.new_group({0, 1, 2}, {.members_only = true});

@@ -57,6 +57,12 @@ std::vector<MeshAxis> settled(std::vector<MeshAxis> axes, int64_t ranks) {
                    axis.name);
       open = &axis;
     } else {
+      ARGOSY_CHECK(
+          axis.size <= ranks / known,
+          kMesh,
+          "{} makes more ranks than there are, which is {}. Start more, or change the sizes",
+          given,
+          ranks);
       known *= axis.size;
     }
   }
@@ -229,6 +235,7 @@ comm::Group Mesh::group_along(const std::vector<std::string>& axes) const {
 }
 
 Mesh Mesh::submesh(const std::vector<std::string>& axes) const {
+  ARGOSY_CHECK(!axes.empty(), kMesh, "submesh() of no axes: expected one at least");
   const std::vector<bool> key = chosen(axes);
   std::vector<MeshAxis> kept;
   for (std::size_t i = 0; i < key.size(); ++i) {

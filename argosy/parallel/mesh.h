@@ -56,7 +56,8 @@ class Mesh final {
   /// The ranks that differ from this process along these axes only, itself included, ascending.
   [[nodiscard]] std::vector<int> ranks_along(const std::vector<std::string>& axes) const;
 
-  /// The group of ranks_along(axes), in that order. Collective over it when it is first asked for.
+  /// The group of ranks_along(axes), in that order: ranks() itself if these are all. Collective
+  /// over it when it is first asked for. A try that failed is not repeated: make another mesh.
   [[nodiscard]] comm::Group group_along(const std::vector<std::string>& axes) const;
   [[nodiscard]] comm::Group group(const std::string& axis) const { return group_along({axis}); }
   /// The mesh of group_along(axes), with these axes in the order of this mesh. Collective over

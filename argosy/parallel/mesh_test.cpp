@@ -104,7 +104,12 @@ TEST(Mesh, OfOneRankHasAllAxes) {
 TEST(Mesh, RefusesAxesThatDoNotFit) {
   with_threads(6, [](comm::Group& world) {
     EXPECT_THAT(refusal(world, {{"dp", 4}, {"mp", 2}}),
-                HasSubstr("dp=4, mp=2 makes 8 ranks, and there are 6. Start 8, or"));
+                HasSubstr("dp=4, mp=2 makes more ranks than there are, which is 6"));
+    EXPECT_THAT(refusal(world, {{"dp", 3}, {"mp", 1}}),
+                HasSubstr("dp=3, mp=1 makes 3 ranks, and there are 6. Start 3, or"));
+    constexpr int64_t kMany = int64_t{1} << 32;
+    EXPECT_THAT(refusal(world, {{"dp", kMany}, {"mp", kMany}, {"pp", -1}}),
+                HasSubstr("makes more ranks than there are"));
     EXPECT_THAT(refusal(world, {{"dp", -1}, {"mp", 4}}),
                 HasSubstr("dp=-1, mp=4: 6 ranks cannot be divided by 4"));
     EXPECT_THAT(refusal(world, {{"dp", -1}, {"mp", -1}}), HasSubstr("both dp and mp are -1"));
@@ -121,6 +126,8 @@ TEST(Mesh, RefusesAxesThatDoNotFit) {
                 HasSubstr("axis dp: expected a coordinate from 0 to 2, got 3"));
     EXPECT_THAT(test::error_text<UsageError>([&] { (void)mesh.coordinates(6); }),
                 HasSubstr("rank 6 is not in the mesh"));
+    EXPECT_THAT(test::error_text<UsageError>([&] { (void)mesh.submesh({}); }),
+                HasSubstr("submesh() of no axes"));
     EXPECT_THAT(test::error_text<UsageError>([] { (void)Mesh().axes(); }), HasSubstr("is empty"));
   });
 }
