@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstddef>
+
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
 
 // Internal to the room: what watches of the dispatcher look at.
 namespace argosy::engine {
@@ -16,6 +20,24 @@ void for_tensors(const c10::IValue& value, const Visit& visit) {
       visit(tensor);
     }
   }
+}
+
+/// What is known of an operator; nullptr: nothing. Cost: a search.
+inline const c10::FunctionSchema* schema_of(const at::RecordFunction& function) {
+  const auto name = function.operator_name();
+  const auto found = name ? c10::Dispatcher::singleton().findSchema(*name) : c10::nullopt;
+  return found ? &found->schema() : nullptr;
+}
+
+/// What an operator does with an argument, by its schema.
+enum class ArgumentUse { kReads, kWrites, kViews };
+inline ArgumentUse use_of(const c10::FunctionSchema* schema, size_t argument) {
+  const c10::AliasInfo* const alias = schema == nullptr || argument >= schema->arguments().size()
+                                          ? nullptr
+                                          : schema->arguments()[argument].alias_info();
+  return alias == nullptr   ? ArgumentUse::kReads
+         : alias->isWrite() ? ArgumentUse::kWrites
+                            : ArgumentUse::kViews;
 }
 
 /// The identity of a tensor's memory; nullptr: it has none.

@@ -7,7 +7,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 
@@ -63,13 +62,6 @@ void note_write(Seen& seen, const at::Tensor& tensor) {
   }
 }
 
-bool writes(const c10::FunctionSchema* schema, size_t input) {
-  const c10::AliasInfo* const alias = schema == nullptr || input >= schema->arguments().size()
-                                          ? nullptr
-                                          : schema->arguments()[input].alias_info();
-  return alias != nullptr && alias->isWrite();
-}
-
 /// libtorch 1.13 does not say that a norm writes its statistics.
 bool writes_statistics(const at::RecordFunction& function, size_t input) {
   constexpr size_t kMean = 3, kTraining = 5;  // (input, weight, bias, mean, var, training, …)
@@ -83,13 +75,12 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
   if (depth++ > 0) {
     return nullptr;
   }
-  const auto name = function.operator_name();
-  const auto found = name ? c10::Dispatcher::singleton().findSchema(*name) : c10::nullopt;
-  const c10::FunctionSchema* const schema = found ? &found->schema() : nullptr;
+  const c10::FunctionSchema* const schema = schema_of(function);
   const auto inputs = function.inputs();
   for (Seen* const seen : watches) {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const bool written = writes(schema, i) || writes_statistics(function, i);
+      const bool written =
+          use_of(schema, i) == ArgumentUse::kWrites || writes_statistics(function, i);
       for_tensors(inputs[i], [&](const at::Tensor& tensor) {
         note(*seen, tensor);
         if (written) {

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace c10 {
+struct StorageImpl;
+}
+
+namespace argosy::engine {
+
+/// Memory that is there while somebody uses it. Derive from it to bring the memory of a flat tensor
+/// before an operator of libtorch reads or writes it, or a view of it: in forward, in backward,
+/// wherever it stands. Operators that only make views bring nothing.
+///
+///     struct Paged : ComingMemory { void before_use(bool) noexcept override { lend(read()); } … };
+///     at::Tensor weights = std::make_shared<Paged>()->make_flat(1 << 20, at::kFloat);
+///     weights.sum();      // before_use(), the sum, after_use()
+///
+/// What takes a data_ptr() without an operator says so by a DirectUse.
+/// Cost: about a microsecond for each operator of the process while there is one.
+class ComingMemory : public std::enable_shared_from_this<ComingMemory> {
+ public:
+  ComingMemory() = default;
+  virtual ~ComingMemory() = default;
+  ComingMemory(const ComingMemory&) = delete;
+  ComingMemory& operator=(const ComingMemory&) = delete;
+  ComingMemory(ComingMemory&&) = delete;
+  ComingMemory& operator=(ComingMemory&&) = delete;
+
+  /// Comes before each use, in its thread. `writes`: it may change values. It cannot throw, because
+  /// libtorch would go on without the memory: lend some, and tell of the error later.
+  virtual void before_use(bool writes) noexcept = 0;
+  /// Comes after it. Uses may be nested.
+  virtual void after_use() noexcept = 0;
+
+  /// Returns a flat tensor without memory, which keeps this object alive, as its views do. Once.
+  [[nodiscard]] at::Tensor make_flat(int64_t elements, const at::TensorOptions& options);
+  /// Gives that tensor the memory of another one of its size. Nothing happens once it is gone.
+  void lend(const at::Tensor& memory);
+  /// Takes the memory away.
+  void take_back();
+
+ private:
+  struct Place;
+  struct Held;
+  static void release(void* held);
+
+  std::weak_ptr<Place> place_{};
+};
+
+/// Returns what brings the memory of this tensor; nullptr: it is always there.
+[[nodiscard]] std::shared_ptr<ComingMemory> coming_memory_of(const at::Tensor& tensor);
+
+/// While it lives, the memory of these tensors is there, for kernels that are no operators.
+class [[nodiscard]] DirectUse final {
+ public:
+  DirectUse(std::initializer_list<at::Tensor> tensors, bool writes = false);
+  ~DirectUse();
+  DirectUse(const DirectUse&) = delete;
+  DirectUse& operator=(const DirectUse&) = delete;
+  DirectUse(DirectUse&&) = delete;
+  DirectUse& operator=(DirectUse&&) = delete;
+
+ private:
+  std::vector<std::shared_ptr<ComingMemory>> used_{};
+};
+
+}  // namespace argosy::engine
