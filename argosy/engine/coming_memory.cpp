@@ -151,7 +151,7 @@ std::shared_ptr<ComingMemory> coming_memory_of(const at::Tensor& tensor) {
   return any && tensor.defined() ? find(tensor) : nullptr;
 }
 
-DirectUse::DirectUse(std::initializer_list<at::Tensor> tensors, bool writes) {
+DirectUse::DirectUse(const std::vector<at::Tensor>& tensors, bool writes) {
   for (const at::Tensor& tensor : tensors) {
     if (std::shared_ptr<ComingMemory> memory = coming_memory_of(tensor)) {
       memory->before_use(writes);

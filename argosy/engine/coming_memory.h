@@ -1,6 +1,5 @@
 #pragma once
 
-#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -58,7 +57,7 @@ class ComingMemory : public std::enable_shared_from_this<ComingMemory> {
 /// While it lives, the memory of these tensors is there, for kernels that are no operators.
 class [[nodiscard]] DirectUse final {
  public:
-  DirectUse(std::initializer_list<at::Tensor> tensors, bool writes = false);
+  explicit DirectUse(const std::vector<at::Tensor>& tensors, bool writes = false);
   ~DirectUse();
   DirectUse(const DirectUse&) = delete;
   DirectUse& operator=(const DirectUse&) = delete;

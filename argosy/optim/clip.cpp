@@ -5,6 +5,7 @@
 #include <ATen/Functions.h>
 
 #include "argosy/base/check.h"
+#include "argosy/engine/coming_memory.h"
 #include "argosy/optim/gradients.h"
 #include "argosy/optim/kernels/norm.h"
 
@@ -63,6 +64,7 @@ double clip_grad_norm_(const engine::NamedTensors& parameters,
                "norm_type must be 2 or infinity, got {}",
                options.norm_type);
   const std::vector<at::Tensor> grads = unique_gradients(kWhere, parameters);
+  const engine::DirectUse use(grads, /*writes=*/true);
   const double norm = norm_of(grads, std::isinf(options.norm_type));
   ARGOSY_CHECK(
       !options.error_if_nonfinite || std::isfinite(norm),
@@ -82,8 +84,10 @@ double clip_grad_norm_(const engine::NamedTensors& parameters,
 
 void clip_grad_value_(const engine::NamedTensors& parameters, double max) {
   ARGOSY_CHECK(max >= 0, "optim.clip_grad_value_", "max must be >= 0, got {}", max);
+  const std::vector<at::Tensor> grads = unique_gradients("optim.clip_grad_value_", parameters);
+  const engine::DirectUse use(grads, /*writes=*/true);
   over_elements(
-      unique_gradients("optim.clip_grad_value_", parameters),
+      grads,
       [max](auto* data, std::size_t count) { kernels::clamp(data, count, -max, max); },
       [max](const at::Tensor& grad) { grad.clamp_(-max, max); });
 }

@@ -16,6 +16,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
 #include "argosy/base/text.h"
+#include "argosy/engine/coming_memory.h"
 #include "argosy/engine/layout.h"
 #include "argosy/optim/flat_step.h"
 #include "argosy/optim/flat_view.h"
@@ -64,6 +65,9 @@ class FlatOptimizer final : public OptimizerImpl {
 
   void step() override {
     const c10::NoGradGuard no_grad;
+    if (sharded_ != nullptr) {
+      sharded_->begin();
+    }
     std::vector<Active> active;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (!slots_[i].early) {
@@ -178,7 +182,9 @@ class FlatOptimizer final : public OptimizerImpl {
       if (grad.grad_fn() != nullptr) {  // after backward(create_graph)
         grad = grad.detach();
       }
-      if (engine::is_dense(grad) && grad.device().is_cpu()) {
+      if (engine::coming_memory_of(grad) != nullptr) {  // each process has its part
+        sharded_ != nullptr ? sharded_->gradient_of(parameter).zero_() : grad.zero_();
+      } else if (engine::is_dense(grad) && grad.device().is_cpu()) {
         flat.push_back(grad);
       } else {
         grad.zero_();
@@ -278,7 +284,9 @@ class FlatOptimizer final : public OptimizerImpl {
 
   // Zeros in the parameter's own order of memory.
   static at::Tensor new_state(const at::Tensor& parameter) {
-    return at::zeros_like(parameter.detach());
+    return at::empty_strided(parameter.sizes(), parameter.strides(), parameter.options())
+        .zero_()
+        .set_requires_grad(false);
   }
 
   // Of each slot. Those of all processes together are gathered on the host.
@@ -431,8 +439,13 @@ class FlatOptimizer final : public OptimizerImpl {
                  name,
                  parameter.device().str(),
                  grad.device().str());
+    ARGOSY_CHECK(sharded_ != nullptr || engine::coming_memory_of(parameter) == nullptr,
+                 where_,
+                 "{}: its values are divided among processes, and this optimizer's steps are not. "
+                 "Use fleet::distributed_optimizer(), or model.divide_step(optimizer).",
+                 name);
     if (sharded_ != nullptr) {
-      place_part(parameter, grad, one);
+      place_part(parameter, one);
     } else {
       parameter.is_cpu() ? place_in_memory(parameter, grad, one)
                          : place_on_device(parameter, grad, one);
@@ -459,10 +472,9 @@ class FlatOptimizer final : public OptimizerImpl {
     }
   }
 
-  void place_part(const at::Tensor& parameter, const at::Tensor& grad, Active& one) {
-    const IndexRange part = sharded_->part_of(parameter);
-    one.param = elements_of(parameter.detach(), part);
-    one.grad = elements_of(in_order_of(parameter, grad.detach()), part);
+  void place_part(const at::Tensor& parameter, Active& one) {
+    one.param = sharded_->values_of(parameter);
+    one.grad = sharded_->gradient_of(parameter);
     if (one.param.is_cpu()) {
       point_to(one);
     }
@@ -488,7 +500,7 @@ class FlatOptimizer final : public OptimizerImpl {
       const at::Tensor& parameter = parameters()[one.slot].second;
       slots_[one.slot].step = one.update.step;
       slots_[one.slot].early = false;
-      if (one.param.is_alias_of(parameter)) {
+      if (sharded_ != nullptr || one.param.is_alias_of(parameter)) {
         parameter.unsafeGetTensorImpl()->bump_version();
       } else {
         parameter.copy_(one.param);

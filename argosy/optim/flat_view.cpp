@@ -39,7 +39,9 @@ at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& tensor) {
   if (engine::same_storage_order(like, tensor) && !tensor.is_neg()) {
     return tensor;
   }
-  return at::empty_like(like.detach()).copy_(tensor.detach());
+  return at::empty_strided(like.sizes(), like.strides(), like.options())
+      .set_requires_grad(false)
+      .copy_(tensor.detach());
 }
 
 std::vector<kernels::Piece> cut(const std::vector<at::Tensor>& tensors) {

@@ -26,7 +26,7 @@ std::vector<at::Tensor> unique_gradients(const std::string& where,
                    "{}.grad was replaced by one in another order of memory than its parameter's, "
                    "and this process has a part of it only",
                    name);
-      parts.push_back(elements_of(grad.detach(), sharded->part_of(parameter)));
+      parts.push_back(sharded->gradient_of(parameter));
     }
   }
   return sharded != nullptr ? parts : grads;

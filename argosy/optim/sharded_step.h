@@ -31,6 +31,12 @@ class ShardedStep {
   /// gone.
   [[nodiscard]] virtual IndexRange part_of(const at::Tensor& parameter) const = 0;
 
+  /// Returns this process's elements of a parameter, and of its gradient, in place and flat.
+  [[nodiscard]] virtual at::Tensor values_of(const at::Tensor& parameter) const = 0;
+  [[nodiscard]] virtual at::Tensor gradient_of(const at::Tensor& parameter) const = 0;
+
+  /// Comes where an update begins.
+  virtual void begin() = 0;
   /// Collective: gives all processes the new values. On a device it returns when that is queued.
   virtual void hand_out() = 0;
   /// Collective: adds each sum over the processes.

@@ -10,4 +10,5 @@
 #include "argosy/parallel/ddp/stats.h"
 #include "argosy/parallel/mesh.h"
 #include "argosy/parallel/recompute.h"
+#include "argosy/parallel/sharded/fully_shard.h"
 #include "argosy/parallel/sync_batch_norm.h"

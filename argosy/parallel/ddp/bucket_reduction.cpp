@@ -1,9 +1,9 @@
 #include "argosy/parallel/ddp/bucket_reduction.h"
 
-#include <limits>
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/parallel/sharded/memory_pool.h"
 
 namespace argosy::parallel::ddp {
 namespace {
@@ -60,6 +60,7 @@ void BucketReduction::follow_leaves() {
 void BucketReduction::restart(const transport::TrainingPlace& place) noexcept {
   place_ = place;
   sent_.clear();
+  settled_ = 0;
   others_.clear();
 }
 
@@ -79,30 +80,52 @@ void BucketReduction::send(size_t bucket, size_t pass, size_t ready) {
     GradBucket travelling(
         sent, bucket, buckets_.size(), table_.tensors(), group_, timeout_, place_);
     sent_.push_back(hook_(travelling));
-  } else if (scatters_) {
-    const at::Tensor& own = sent.parts[static_cast<size_t>(group_.rank())];
+  } else if (gives_parts()) {
     sent_.emplace_back(comm::reduce_scatter_async(
-        own,
+        sent.memory->part(),
         sent.parts,
         group_,
         {.op = comm::ReduceOp::kAvg, .timeout = timeout_, .place = place_, .exact = exact_}));
   } else {
     sent_.emplace_back(comm::all_reduce_async(sent.flat, group_, options(comm::ReduceOp::kAvg)));
   }
+  if (buckets_.is_cut()) {
+    settle_early();
+  }
+}
+
+/// So that not all gradients are whole at one time.
+void BucketReduction::settle_early() {
+  constexpr size_t kUnderWay = 2;
+  while (settled_ < sent_.size() &&
+         (sent_.size() - settled_ > kUnderWay || sent_[settled_].work.is_completed())) {
+    settle(settled_);
+  }
+}
+
+void BucketReduction::settle(size_t bucket) {
+  sent_[bucket].work.wait();
+  if (sent_[bucket].finish) {
+    sent_[bucket].finish();
+  }
+  ++settled_;
+  const Bucket& reduced = buckets_[bucket];
+  if (reduced.memory == nullptr) {
+    return;
+  }
+  if (!gives_parts()) {
+    reduced.memory->note_write();
+    reduced.memory->keep();
+  }
+  reduced.memory->drop();
 }
 
 void BucketReduction::wait(int divisor) {
   const CommunicationTimes::Moment waited = now();
   ARGOSY_INVARIANT(sent_.size() == buckets_.size(), "parallel.ddp.wait");
   for (size_t b = 0; b < sent_.size(); ++b) {
-    sent_[b].work.wait();
-    if (sent_[b].finish) {
-      sent_[b].finish();
-    }
-    for (size_t rank = 0; gives_parts() && rank < buckets_[b].parts.size(); ++rank) {
-      if (std::cmp_not_equal(rank, group_.rank())) {
-        buckets_[b].parts[rank].fill_(std::numeric_limits<double>::quiet_NaN());
-      }
+    if (b == settled_) {
+      settle(b);
     }
     if (divisor != group_.size()) {
       // From an average, not from the sum: that may exceed the range of a 16-bit float.

@@ -37,17 +37,13 @@ class BucketReduction final {
   void follow_leaves();
   [[nodiscard]] bool has_hook() const { return hook_ != nullptr; }
   [[nodiscard]] const std::string& hook_name() const { return hook_name_; }
-  /// Gives each rank the averages of its part of the buckets only, and NaN for the others', so that
-  /// who reads them sees it. Hooks, and ranks with several leaves, give everything all the same.
-  void scatter(bool on) { scatters_ = on; }
-  [[nodiscard]] bool scatters() const { return scatters_; }
-
   /// Call it when a pass begins, or when one was given up. Ranks compare `place` at each reduction
   /// of the pass.
   void restart(const transport::TrainingPlace& place = {}) noexcept;
   /// Returns the options for each reduction of this pass.
   [[nodiscard]] comm::AllReduceOptions options(comm::ReduceOp op) const;
-  /// Starts the reduction of a bucket. `ready` is the number of the model's gradients that are
+  /// Starts the reduction of a bucket. Where buckets are cut, the memory of earlier ones goes as
+  /// soon as they are reduced. `ready` is the number of the model's gradients that are
   /// ready. `pass` counts the averaged passes of the update.
   void send(size_t bucket, size_t pass, size_t ready);
   /// Makes wait() also wait for other work of this pass.
@@ -62,8 +58,10 @@ class BucketReduction final {
 
  private:
   [[nodiscard]] bool gives_parts() const {
-    return scatters_ && leaves_.one_each() && hook_ == nullptr;
+    return buckets_.is_cut() && leaves_.one_each() && hook_ == nullptr;
   }
+  void settle(size_t bucket);
+  void settle_early();
 
   const ParameterTable& table_;
   BucketSet& buckets_;
@@ -71,11 +69,11 @@ class BucketReduction final {
   comm::Group group_;
   std::chrono::milliseconds timeout_;
   bool exact_;
-  bool scatters_ = false;
   CommHook hook_{};
   std::string hook_name_ = "average";
   transport::TrainingPlace place_{};
   std::vector<BucketWork> sent_{};
+  size_t settled_ = 0;  // of these
   std::vector<comm::Work> others_{};
   CommunicationTimes::Moment begun_{};
   CommunicationTimes times_{};

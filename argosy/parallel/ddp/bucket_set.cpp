@@ -7,10 +7,13 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
 
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
 #include "argosy/comm/collectives.h"
+#include "argosy/engine/layout.h"
+#include "argosy/optim/sharded_step.h"
 #include "argosy/parallel/ddp/shared_part.h"
 
 namespace argosy::parallel::ddp {
@@ -25,6 +28,14 @@ BucketSet::BucketSet(const ParameterTable& table,
   arrival_.reserve(table.size());
 }
 
+BucketSet::BucketSet(const ParameterTable& table,
+                     const comm::Group& group,
+                     const DdpOptions& options,
+                     BucketPlan plan)
+    : table_(table), group_(group), options_(options), rebuilt_(true) {
+  use(std::move(plan));
+}
+
 BucketPlan BucketSet::planned(const std::vector<size_t>& order) const {
   return plan_buckets(
       table_.tensors(),
@@ -34,11 +45,13 @@ BucketPlan BucketSet::planned(const std::vector<size_t>& order) const {
 
 void BucketSet::use(BucketPlan plan) {
   const std::shared_ptr<SharedPart> part =
-      options_.shared_memory && parts_ == 1
+      options_.shared_memory && !is_cut()
           ? SharedPart::create(aligned_bytes(table_.tensors()), group_, options_.timeout)
           : nullptr;
-  buckets_ = make_buckets(
-      plan, table_.tensors(), part != nullptr ? part->allocate() : ordinary_memory(), parts_);
+  const Allocate allocate = is_cut()          ? sharded::in_pool(pool_)
+                            : part != nullptr ? part->allocate()
+                                              : ordinary_memory();
+  buckets_ = make_buckets(plan, table_.tensors(), allocate, is_cut() ? group_.size() : 1);
   plan_ = std::move(plan);
   places_.assign(table_.size(), {});
   for (size_t b = 0; b < buckets_.size(); ++b) {
@@ -77,10 +90,57 @@ bool BucketSet::bring_in(size_t parameter) {
                table_.name(parameter),
                text::shape(view.sizes()),
                text::shape(grad.sizes()));
+  open(parameter);
   view.copy_(grad);
   grad = view;
   ++copied_;
   return true;
+}
+
+void BucketSet::open(size_t parameter) {
+  const Bucket& bucket = buckets_[places_[parameter].bucket];
+  if (!is_cut() || !bucket.memory->make_room()) {
+    return;
+  }
+  for (size_t slot = 0; slot < bucket.views.size(); ++slot) {  // the gaps
+    const int64_t end = bucket.views[slot].storage_offset() + bucket.views[slot].numel();
+    const int64_t next = slot + 1 < bucket.views.size() ? bucket.views[slot + 1].storage_offset()
+                                                        : bucket.flat.numel();
+    bucket.flat.narrow(0, end, next - end).zero_();
+  }
+}
+
+void BucketSet::hold_gradients() {
+  std::vector<std::shared_ptr<sharded::ShardedMemory>> memories;
+  for (const Bucket& bucket : buckets_) {
+    const auto is_here = [&](size_t parameter) {
+      const at::Tensor& grad = table_.tensors()[parameter].grad();
+      return grad.defined() && same_memory(grad, view_of(parameter));
+    };
+    if (bucket.memory != nullptr && std::ranges::any_of(bucket.parameters, is_here)) {
+      memories.push_back(bucket.memory);
+    }
+  }
+  if (!memories.empty()) {
+    pool_->hold(memories);
+  }
+}
+
+at::Tensor BucketSet::kept_part(size_t parameter) const {
+  const at::Tensor& view = view_of(parameter);
+  return is_cut() ? buckets_[places_[parameter].bucket].memory->part_of(view) : view;
+}
+
+at::Tensor BucketSet::kept_part_of(size_t parameter, const at::Tensor& like) const {
+  if (!is_cut()) {
+    return like;
+  }
+  const at::Tensor& view = view_of(parameter);
+  const at::Tensor ordered =
+      engine::same_storage_order(view, like)
+          ? like
+          : at::empty_strided(view.sizes(), view.strides(), view.options()).copy_(like);
+  return optim::elements_of(ordered, buckets_[places_[parameter].bucket].memory->range_of(view));
 }
 
 bool BucketSet::rebuild(int root) {
@@ -104,13 +164,15 @@ bool BucketSet::rebuild(int root) {
   if (plan == plan_) {
     return false;
   }
+  hold_gradients();
   use(std::move(plan));
   return true;
 }
 
-void BucketSet::cut(int parts) {
+void BucketSet::cut(const std::shared_ptr<sharded::MemoryPool>& pool) {
   const at::NoGradGuard no_grad;
-  parts_ = parts;
+  hold_gradients();
+  pool_ = pool;
   use(BucketPlan(plan_));
 }
 
@@ -121,8 +183,16 @@ void BucketSet::follow_layout() {
     const at::Tensor& grad = table_.tensors()[i].grad();
     inside[i] = grad.defined() && same_memory(grad, view_of(i)) ? 1 : 0;
   }
+  hold_gradients();
   for (Bucket& bucket : buckets_) {
+    if (bucket.memory != nullptr) {
+      (void)bucket.memory->make_room();  // without gradients in it, of no certain values
+      bucket.memory->note_write();
+    }
     ddp::follow_layout(bucket, table_.tensors());
+    if (bucket.memory != nullptr) {
+      bucket.memory->keep();
+    }
   }
   for (size_t i = 0; i < table_.size(); ++i) {
     if (inside[i] != 0) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -11,6 +12,7 @@
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/parameter_table.h"
 #include "argosy/parallel/ddp/stats.h"
+#include "argosy/parallel/sharded/memory_pool.h"
 
 namespace argosy::parallel::ddp {
 
@@ -22,6 +24,11 @@ class BucketSet final {
  public:
   /// Collective if the ranks share memory. The table must outlive the set.
   BucketSet(const ParameterTable& table, const comm::Group& group, const DdpOptions& options);
+  /// With a plan that stays.
+  BucketSet(const ParameterTable& table,
+            const comm::Group& group,
+            const DdpOptions& options,
+            BucketPlan plan);
 
   [[nodiscard]] size_t size() const { return buckets_.size(); }
   [[nodiscard]] Bucket& operator[](size_t bucket) { return buckets_[bucket]; }
@@ -48,9 +55,20 @@ class BucketSet final {
   [[nodiscard]] bool rebuilt() const { return rebuilt_; }
   [[nodiscard]] const BucketPlan& plan() const { return plan_; }
 
-  /// Makes the same buckets with parts for so many ranks. Gradients keep the old memory until
-  /// bring_in() copies them. Collective if the ranks share memory.
-  void cut(int parts);
+  /// Lets each rank keep its part of the buckets only, in this pool; nullptr: all of them again.
+  /// Gradients keep the old memory until bring_in() copies them. Collective.
+  void cut(const std::shared_ptr<sharded::MemoryPool>& pool);
+  [[nodiscard]] bool is_cut() const { return pool_ != nullptr; }
+  /// Makes the memory of a parameter's bucket whole, before something is written to its view.
+  void open(size_t parameter);
+  /// Makes gradients whole that lie in cut buckets, until their next reduction: what each rank adds
+  /// to them is its own. Collective if there are any.
+  void hold_gradients();
+  /// Returns those elements of a parameter's place that this rank keeps, flat; the view where it
+  /// keeps all.
+  [[nodiscard]] at::Tensor kept_part(size_t parameter) const;
+  /// Returns the same elements of a tensor in the parameter's layout.
+  [[nodiscard]] at::Tensor kept_part_of(size_t parameter, const at::Tensor& like) const;
 
   /// Gives the views the parameters' current strides. Gradients in buckets stay there.
   void follow_layout();
@@ -71,7 +89,7 @@ class BucketSet final {
   comm::Group group_;
   DdpOptions options_;
   BucketPlan plan_{};
-  int parts_ = 1;
+  std::shared_ptr<sharded::MemoryPool> pool_{};  // where the buckets are cut
   std::vector<Bucket> buckets_{};
   std::vector<Place> places_{};
   std::vector<int64_t> arrival_{};

@@ -9,6 +9,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/optim/sharded_step.h"
+#include "argosy/parallel/sharded/memory_pool.h"
 
 namespace argosy::parallel::ddp {
 namespace {
@@ -55,6 +56,7 @@ Bucket make_bucket(const std::vector<size_t>& members,
   }
   bucket.flat = allocate(rounded_up(total, parts * unit), options);
   bucket.parts = bucket.flat.chunk(parts);
+  bucket.memory = sharded::ShardedMemory::of(bucket.flat);
   for (size_t k = 0; k < members.size(); ++k) {
     bucket.views.push_back(view_in(bucket.flat, offsets[k], parameters[members[k]]));
   }
@@ -124,9 +126,14 @@ bool same_memory(const at::Tensor& a, const at::Tensor& b) {
   if (a.unsafeGetTensorImpl() == b.unsafeGetTensorImpl()) {
     return true;
   }
-  return a.defined() && b.defined() && a.layout() == at::kStrided && b.layout() == at::kStrided &&
-         a.scalar_type() == b.scalar_type() && a.data_ptr() == b.data_ptr() &&
-         a.sizes() == b.sizes() && a.strides() == b.strides();
+  if (!a.defined() || !b.defined() || a.layout() != at::kStrided || b.layout() != at::kStrided ||
+      a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes() || a.strides() != b.strides()) {
+    return false;
+  }
+  if (a.storage().data() == nullptr || b.storage().data() == nullptr) {  // not there for now
+    return a.is_alias_of(b) && a.storage_offset() == b.storage_offset();
+  }
+  return a.data_ptr() == b.data_ptr();
 }
 
 }  // namespace argosy::parallel::ddp

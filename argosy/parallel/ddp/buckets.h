@@ -2,12 +2,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "argosy/parallel/ddp/shared_part.h"
+
+namespace argosy::parallel::sharded {
+class ShardedMemory;
+}
 
 namespace argosy::parallel::ddp {
 
@@ -39,8 +44,9 @@ struct Bucket {
   at::Tensor flat{};
   std::vector<at::Tensor> views{};  ///< parallel to `parameters`
   std::vector<at::Tensor> parts{};  ///< `flat`, cut into equal parts, one for each rank
-  at::Tensor scratch{};             ///< kept for the communication hook between steps
-  size_t ready_at_start = 0;        ///< see DdpBucketStats
+  std::shared_ptr<sharded::ShardedMemory> memory{};  ///< where a rank keeps its part only
+  at::Tensor scratch{};       ///< kept for the communication hook between steps
+  size_t ready_at_start = 0;  ///< see DdpBucketStats
 };
 
 /// Returns buckets filled with zeros, in memory from `allocate`: at most aligned_bytes(parameters).

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
+#include <numeric>
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
@@ -17,6 +19,7 @@
 #include "argosy/engine/synced_norm.h"
 #include "argosy/parallel/ddp/shared_part.h"
 #include "argosy/parallel/ddp/verify.h"
+#include "argosy/parallel/sharded/unit_plan.h"
 
 namespace argosy::parallel::ddp {
 namespace {
@@ -105,7 +108,8 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
       leaf_buffers_(module_->buffers()),
       finite_of_one_(options.on_nonfinite) {
   // The ranks' shared memory is the host's; a device's buckets are on the device.
-  options_.shared_memory = options_.shared_memory && table_.device().is_cpu();
+  options_.shared_memory =
+      options_.shared_memory && table_.device().is_cpu() && !options_.shard.has_value();
   check_norms(*module_, *deal_);
   engine::setup_cpu({.local_world_size = static_cast<int>(
                          env::get_int("LOCAL_WORLD_SIZE", 1, 1 << 20).value_or(1))});
@@ -145,8 +149,48 @@ void Core::prepare() {
       group_,
       options_.timeout);
   buffers_ = CoalescedBroadcast(module_->buffers());
-  reducer_ = Reducer::create(table_, group_, options_, deal_);
+  if (options_.shard.has_value() && group_.size() > 1) {
+    shard_parameters();
+  } else {
+    reducer_ = Reducer::create(table_, group_, options_, deal_);
+  }
   listen_for_spares();
+}
+
+void Core::shard_parameters() {
+  std::vector<int> all(static_cast<size_t>(group_.size()));
+  std::iota(all.begin(), all.end(), 0);
+  const auto kept = options_.shard->reshard_after_forward
+                        ? static_cast<size_t>(options_.shard->kept)
+                        : std::numeric_limits<size_t>::max();
+  // Gathers have an order of their own, beside the reductions.
+  values_ = std::make_shared<sharded::MemoryPool>(
+      group_.new_group(all, {.label = "parameters"}),
+      sharded::PoolOptions{.kept = kept, .timeout = options_.timeout});
+  const BucketPlan plan = sharded::plan_units(*module_, table_, *options_.shard);
+  reducer_ = Reducer::create(table_, group_, options_, deal_, plan);
+  reducer_->scatter(pool_of_gradients());
+  reducer_->ask(values_);
+  shards_ = std::make_shared<ShardedBuckets>(parameters(), plan, group_, options_.timeout, values_);
+}
+
+std::shared_ptr<sharded::MemoryPool> Core::pool_of_gradients() const {
+  return std::make_shared<sharded::MemoryPool>(
+      group_, sharded::PoolOptions{.ahead = false, .timeout = options_.timeout});
+}
+
+engine::NamedTensors Core::parameters() const {
+  engine::NamedTensors parameters;
+  for (size_t i = 0; i < table_.size(); ++i) {
+    parameters.emplace_back(table_.name(i), table_.tensors()[i]);
+  }
+  return parameters;
+}
+
+void Core::hold_parameters(bool whole) {
+  if (shards_ != nullptr) {
+    shards_->hold(whole);
+  }
 }
 
 void Core::listen_for_spares() {
@@ -349,6 +393,10 @@ void Core::check_turn() const {
 
 void Core::before_forward() {
   forward_began_ = std::chrono::steady_clock::now();
+  if (values_ != nullptr) {
+    values_->check();
+    values_->begin_sequence();
+  }
   if (alone() || !at::GradMode::is_enabled()) {
     return;
   }
@@ -381,6 +429,9 @@ void Core::rebuild(int root) {
 
 void Core::after_forward(std::span<const at::Tensor> outputs) {
   forward_time_ = std::chrono::steady_clock::now() - forward_began_;
+  if (values_ != nullptr) {
+    values_->check();
+  }
   if (format_.open && !module_->is_training()) {
     for (const at::Tensor& output : outputs) {
       if (output.requires_grad() && !output.is_leaf()) {
@@ -503,10 +554,13 @@ void Core::abandon_update() noexcept {
 bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& options) {
   const std::shared_ptr<optim::OptimizerImpl>& impl = optimizer.impl();
   impl->shard(nullptr);
+  if (shards_ != nullptr) {
+    return divide_sharded(optimizer, options);
+  }
   if (!alone()) {
     divisions_->end(*impl);
     reducer_->update_late(*impl);
-    reducer_->scatter(false);
+    reducer_->scatter(nullptr);
   }
   impl->divide(nullptr);  // by an earlier wrapper
   if (alone() || join_ != nullptr) {
@@ -526,12 +580,24 @@ bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& o
   if (!options.scatter_gradients || group_.size() == 1 || !impl->can_shard()) {
     return false;
   }
-  reducer_->scatter(true);
-  engine::NamedTensors parameters;
-  for (size_t i = 0; i < table_.size(); ++i) {
-    parameters.emplace_back(table_.name(i), table_.tensors()[i]);
-  }
-  divisions_->add_sharded(impl, std::move(parameters), reducer_->plan());
+  reducer_->scatter(pool_of_gradients());
+  divisions_->add_sharded(impl, parameters(), reducer_->plan());
+  return true;
+}
+
+/// Each rank has its part of everything already.
+bool Core::divide_sharded(const optim::Optimizer& optimizer, const DivideOptions& options) {
+  constexpr const char* kWhere = "parallel.fully_shard";
+  const std::shared_ptr<optim::OptimizerImpl>& impl = optimizer.impl();
+  ARGOSY_CHECK(!options.share_parameters && !options.overlap_update,
+               kWhere,
+               "share_parameters and overlap_update are for ranks that have all parameters. Leave "
+               "them out.");
+  ARGOSY_CHECK(impl->can_shard(), kWhere, "the steps of this optimizer cannot be divided");
+  impl->divide(nullptr);  // by an earlier wrapper
+  watch(optimizer);
+  divisions_->agree(*impl, options);
+  impl->shard(shards_);
   return true;
 }
 

@@ -90,6 +90,9 @@ class Core final {
   void finish_join();
   void abandon_join() noexcept;
 
+  /// Collective where parameters are parts: makes them whole, or parts again.
+  void hold_parameters(bool whole);
+
   /// See DistributedDataParallel::divide_step().
   bool divide_step(const optim::Optimizer& optimizer, const DivideOptions& options);
 
@@ -112,6 +115,10 @@ class Core final {
   [[nodiscard]] bool has_virtual_ranks() const { return deal_->leaves() != group_.size(); }
   [[nodiscard]] bool averages() const;
   void prepare();
+  void shard_parameters();
+  [[nodiscard]] std::shared_ptr<sharded::MemoryPool> pool_of_gradients() const;
+  bool divide_sharded(const optim::Optimizer& optimizer, const DivideOptions& options);
+  [[nodiscard]] engine::NamedTensors parameters() const;
   void look_at_gradients();
   void decide_format(const std::function<std::string()>& objection_of_rank);
   struct AmongWrappers {
@@ -142,8 +149,10 @@ class Core final {
   Spares spares_;
   CoalescedBroadcast buffers_;
   LeafBuffers leaf_buffers_;
-  std::unique_ptr<Divisions> divisions_;  // null in a group of one, like the reducer
-  std::shared_ptr<Reducer> reducer_;      // shared only with the running backward pass
+  std::unique_ptr<Divisions> divisions_;           // null in a group of one, like the reducer
+  std::shared_ptr<Reducer> reducer_;               // shared only with the running backward pass
+  std::shared_ptr<ShardedBuckets> shards_{};       // of the parameters, with options.shard
+  std::shared_ptr<sharded::MemoryPool> values_{};  // their memory
   std::unique_ptr<JoinSession> join_;
   std::optional<std::pair<CommHook, std::string>> hook_of_one_;
   FiniteCheck finite_of_one_;

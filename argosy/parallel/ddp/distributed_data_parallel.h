@@ -46,6 +46,23 @@ class [[nodiscard]] NoSync final {
   std::shared_ptr<ddp::Core> core_;
 };
 
+/// A guard: while it exists, each rank has all parameters of a model whose parameters are divided.
+/// What all ranks write into them alike is kept. See DistributedDataParallel::whole_parameters().
+class [[nodiscard]] WholeParameters final {
+ public:
+  explicit WholeParameters(std::shared_ptr<ddp::Core> core) : core_(std::move(core)) {
+    core_->hold_parameters(true);
+  }
+  ~WholeParameters() { core_->hold_parameters(false); }
+  WholeParameters(const WholeParameters&) = delete;
+  WholeParameters& operator=(const WholeParameters&) = delete;
+  WholeParameters(WholeParameters&&) = delete;
+  WholeParameters& operator=(WholeParameters&&) = delete;
+
+ private:
+  std::shared_ptr<ddp::Core> core_;
+};
+
 /// Trains one model on all ranks of a group. Each rank has its own batches; when backward()
 /// returns, every rank holds the average of all ranks' gradients, with the same bits.
 ///
@@ -181,6 +198,12 @@ class DistributedDataParallel final {
   bool divide_step(const optim::Optimizer& optimizer, const DivideOptions& options = {}) {
     return core_->divide_step(optimizer, options);
   }
+
+  /// Collective, where DdpOptions::shard divides the parameters: makes them whole while the guard
+  /// lives, in the memory of the whole model. For reading or writing weights without operators of
+  /// libtorch, for ranks that do different things with them, and for evaluations in which ranks
+  /// have different numbers of batches.
+  WholeParameters whole_parameters() { return WholeParameters(core_); }
 
   /// Replaces the reduction of buckets by `hook`. Call it once, on all ranks, outside of backward.
   /// A group of one rank never calls the hook. `name` appears in stats().

@@ -37,8 +37,8 @@ inline std::vector<Recipe> recipes() {
 
 inline void expect_same_bits(const at::Tensor& a, const at::Tensor& b, const std::string& what) {
   ASSERT_EQ(a.sizes(), b.sizes()) << what;
-  const at::Tensor x = a.detach().contiguous();
-  const at::Tensor y = b.detach().contiguous();
+  const at::Tensor x = a.detach().clone(at::MemoryFormat::Contiguous);
+  const at::Tensor y = b.detach().clone(at::MemoryFormat::Contiguous);
   EXPECT_EQ(std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()), 0) << what << ": " << x << y;
 }
 

@@ -16,13 +16,14 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "argosy/engine/coming_memory.h"
 #include "argosy/engine/layout.h"
 
 namespace argosy::parallel::ddp {
 namespace {
 
 bool is_readable(const at::Tensor& tensor) {
-  return tensor.is_cpu() && engine::is_dense(tensor);
+  return tensor.is_cpu() && engine::is_dense(tensor) && engine::coming_memory_of(tensor) == nullptr;
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <c10/core/ScalarType.h>
 
@@ -19,6 +21,21 @@ enum class NonfiniteGradient {
   /// each gradient.
   kStop,
   kIgnore,  ///< gradients are not looked at
+};
+
+/// How ranks divide a model's parameters (ZeRO stage 3). See DdpOptions::shard.
+struct ShardOptions {
+  /// Names of modules whose parameters are gathered together; `*` stands for any characters.
+  /// Empty: the children of the outermost ModuleLists and Sequentials, and whatever has none in it.
+  /// Parameters outside of all units make one of their own.
+  std::vector<std::string> units{};
+  /// Units of fewer bytes are gathered together with those that follow.
+  int64_t unit_bytes = int64_t{1} << 20;
+  /// Units that stay whole beside the one that is in use; the next one is gathered ahead.
+  int64_t kept = 1;
+  /// False: all units stay whole from forward until backward ends (ZeRO stage 2 with parameters
+  /// that are divided between the steps).
+  bool reshard_after_forward = true;
 };
 
 /// How DistributedDataParallel reduces gradients. The constructor checks that the options are equal
@@ -53,6 +70,9 @@ struct DdpOptions {
   /// module under engine::Autocast, in training and in evaluation. Outputs become f32 again where
   /// OutputCollector finds them, except in types of your own. Unset: the caller's precision.
   std::optional<at::ScalarType> autocast{};
+  /// Divides the parameters, gradients and optimizer's state among the ranks; the bits are those of
+  /// ranks that have everything. See fully_shard().
+  std::optional<ShardOptions> shard{};
   /// The number of virtual ranks: gradients are averaged over so many, whatever the number of
   /// processes, which share them in contiguous ranges. A process goes through its virtual ranks one
   /// after the other, as fleet::updates() does. 0: one for each process.
@@ -96,8 +116,9 @@ struct DivideOptions {
   /// reduced to the rank that updates them, and an all-gather hands the new values out: the bytes
   /// of an all-reduce, and a rank keeps 1/N of the optimizer's state. Where ranks share memory,
   /// steps are divided there as always, and gradients stay whole. Everywhere else:
-  /// - After backward() a rank has the averages of its own part of the gradients, and NaN for the
-  ///   rest. Clip by the optimizer's grad_clip; clip_grad_norm_() would make everything NaN.
+  /// - After backward() a rank keeps the averages of its own part of the gradients. Whoever reads or
+  ///   writes a grad() has all of it gathered, so all ranks must do so. Clip by the optimizer's
+  ///   grad_clip, which gathers nothing.
   /// - Parameters move to new memory. Aliases from before (`p.detach()`) keep the old values.
   /// - state_dict() is collective, and returns tensors of the CPU; so are divide_step() and fleet's
   ///   save functions. When the wrapper is let go of, the state is lost.

@@ -21,10 +21,11 @@ constexpr const char* kWhere = "parallel.ddp";
 Reducer::Reducer(const ParameterTable& table,
                  const comm::Group& group,
                  const DdpOptions& options,
-                 const std::shared_ptr<const comm::LeafDeal>& deal)
+                 const std::shared_ptr<const comm::LeafDeal>& deal,
+                 BucketSet buckets)
     : table_(table),
       group_(group),
-      buckets_(table, group, options),
+      buckets_(std::move(buckets)),
       leaves_(deal, group),
       reduction_(table, buckets_, leaves_, group, options.timeout, options.virtual_ranks != 0),
       unused_(table, buckets_, options.find_unused_parameters),
@@ -36,8 +37,15 @@ Reducer::~Reducer() = default;
 std::shared_ptr<Reducer> Reducer::create(const ParameterTable& table,
                                          const comm::Group& group,
                                          const DdpOptions& options,
-                                         const std::shared_ptr<const comm::LeafDeal>& deal) {
-  std::shared_ptr<Reducer> reducer(new Reducer(table, group, options, deal));
+                                         const std::shared_ptr<const comm::LeafDeal>& deal,
+                                         const std::optional<BucketPlan>& plan) {
+  std::shared_ptr<Reducer> reducer(new Reducer(table,
+                                               group,
+                                               options,
+                                               deal,
+                                               plan.has_value()
+                                                   ? BucketSet(table, group, options, *plan)
+                                                   : BucketSet(table, group, options)));
   reducer->install_hooks();
   return reducer;
 }
@@ -84,12 +92,11 @@ bool Reducer::rebuild(int root) {
   return true;
 }
 
-void Reducer::scatter(bool on) {
+void Reducer::scatter(const std::shared_ptr<sharded::MemoryPool>& pool) {
   ARGOSY_CHECK(stage_ == Stage::kIdle, kWhere, "divide_step() was called during a backward pass");
-  if (on != scatters()) {
-    buckets_.cut(on ? group_.size() : 1);
+  if ((pool != nullptr) != scatters()) {
+    buckets_.cut(pool);
     leaves_.follow_buckets();
-    reduction_.scatter(on);
   }
 }
 
@@ -208,7 +215,7 @@ void Reducer::after_forward(std::span<const at::Tensor> outputs, bool sync) {
   }
   unused_.add_forward(outputs, sync);
   for (const at::Tensor& output : outputs) {
-    if (!sync && !in_update_) {
+    if (!sync && !in_update_ && !scatters()) {
       return;
     }
     // The first node of a backward() tells us that it runs, and belongs to the outermost one where
@@ -285,6 +292,9 @@ void Reducer::open_pass() {
   if (in_update_ && holds_averages_) {
     cleared_ = how_cleared();
     take_aside();
+  }
+  if (scatters()) {
+    buckets_.hold_gradients();
   }
   if (!sync_) {
     return;
@@ -409,6 +419,7 @@ void Reducer::mark_ready(size_t index) {
 }
 
 void Reducer::send(size_t bucket) {
+  buckets_.open(buckets_[bucket].parameters.front());
   if (compares() && !leaves_.is_spare()) {
     checks_.look(buckets_[bucket].flat);
   }
@@ -462,6 +473,9 @@ void Reducer::abort_pass() noexcept {
 }
 
 void Reducer::finish_pass() {
+  if (values_ != nullptr) {
+    values_->check();
+  }
   const std::vector<size_t> missing = pass_.not_ready();
   ARGOSY_CHECK(
       missing.empty() || unused_.searches(),

@@ -57,10 +57,12 @@ class UnevenInputs {
 class Reducer final : public std::enable_shared_from_this<Reducer> {
  public:
   /// The table must outlive the reducer.
+  /// `plan`: of buckets that stay.
   static std::shared_ptr<Reducer> create(const ParameterTable& table,
                                          const comm::Group& group,
                                          const DdpOptions& options,
-                                         const std::shared_ptr<const comm::LeafDeal>& deal);
+                                         const std::shared_ptr<const comm::LeafDeal>& deal,
+                                         const std::optional<BucketPlan>& plan = std::nullopt);
   ~Reducer();
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
@@ -74,10 +76,10 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   /// Makes new buckets in the order in which the gradients of `root` arrived. Returns true if that
   /// changed them. Collective.
   bool rebuild(int root);
-  /// Gives each rank only its part of the buckets from now on, or everything again. Collective if
-  /// the ranks share memory. Errors: UsageError in a backward pass.
-  void scatter(bool on);
-  [[nodiscard]] bool scatters() const { return reduction_.scatters(); }
+  /// Gives each rank only its part of the buckets from now on, in this pool, or everything again.
+  /// Collective. Errors: UsageError in a backward pass.
+  void scatter(const std::shared_ptr<sharded::MemoryPool>& pool);
+  [[nodiscard]] bool scatters() const { return buckets_.is_cut(); }
   [[nodiscard]] const BucketPlan& plan() const { return buckets_.plan(); }
   /// Call it after the parameters' strides changed in the same memory.
   void follow_layout();
@@ -123,6 +125,9 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   /// Returns the times of the last averaged pass. Cost: none.
   [[nodiscard]] const CommunicationTimes& communication_times() const { return reduction_.times(); }
 
+  /// Asks this pool, before a pass ends, whether all parameters were there.
+  void ask(std::shared_ptr<sharded::MemoryPool> pool) { values_ = std::move(pool); }
+
   /// For PassToken only: ends or aborts the pass.
   void end_pass();
   void abort_pass() noexcept;
@@ -137,7 +142,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   Reducer(const ParameterTable& table,
           const comm::Group& group,
           const DdpOptions& options,
-          const std::shared_ptr<const comm::LeafDeal>& deal);
+          const std::shared_ptr<const comm::LeafDeal>& deal,
+          BucketSet buckets);
   void install_hooks();
 
   void open_pass();
@@ -186,7 +192,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   std::optional<PassNews::What> cleared_{};  // what spares are to be told of the averages before
   std::vector<engine::GradHook> hooks_{};
 
-  bool sync_ = true;  // the next pass averages
+  std::shared_ptr<sharded::MemoryPool> values_{};  // of the parameters, where they are parts
+  bool sync_ = true;                               // the next pass averages
   Stage stage_ = Stage::kIdle;
   bool holds_averages_ = false;  // the gradients, since the last averaged pass
   std::optional<std::string> failure_{};

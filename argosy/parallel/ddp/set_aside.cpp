@@ -25,10 +25,11 @@ void SetAside::take(const ParameterTable& table, BucketSet& buckets, bool leave_
       }
       const bool in_bucket = same_memory(grad, buckets.view_of(parameter));
       if (in_bucket && !zero.has_value()) {
-        zero = leave_zeros && is_known_to_be_zero(buckets[b].flat);
+        zero = leave_zeros && !buckets.is_cut() && is_known_to_be_zero(buckets[b].flat);
       }
       if (!in_bucket || !*zero) {
-        taken_.push_back({parameter, in_bucket ? grad.clone() : grad, in_bucket});
+        taken_.push_back(
+            {parameter, in_bucket ? buckets.kept_part(parameter).clone() : grad, in_bucket});
         grad = at::Tensor();
       }
     }
@@ -37,13 +38,14 @@ void SetAside::take(const ParameterTable& table, BucketSet& buckets, bool leave_
 
 void SetAside::give_back(const ParameterTable& table, const BucketSet& buckets) {
   for (const Taken& each : taken_) {
-    const at::Tensor& view = buckets.view_of(each.parameter);
+    const at::Tensor kept = buckets.kept_part(each.parameter);
     at::Tensor& grad = table.tensors()[each.parameter].mutable_grad();
     if (grad.defined()) {
-      view.add_(each.gradient);
+      kept.add_(each.in_bucket ? each.gradient
+                               : buckets.kept_part_of(each.parameter, each.gradient));
     } else if (each.in_bucket) {
-      view.copy_(each.gradient);
-      grad = view;
+      kept.copy_(each.gradient);
+      grad = buckets.view_of(each.parameter);
     } else {
       grad = each.gradient;
     }

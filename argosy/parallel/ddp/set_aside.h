@@ -31,7 +31,7 @@ class SetAside final {
   struct Taken {
     size_t parameter = 0;
     at::Tensor gradient{};
-    bool in_bucket = false;  // `gradient` is a copy of what its bucket held
+    bool in_bucket = false;  // `gradient` is a copy of what this rank kept of it in its bucket
   };
 
   std::vector<Taken> taken_{};

@@ -7,14 +7,16 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/work.h"
+#include "argosy/engine/layout.h"
 
 namespace argosy::parallel::ddp {
 namespace {
@@ -33,13 +35,21 @@ at::Tensor with_storage(const at::Tensor& view) {
       view.device());
 }
 
+/// Whether a parameter is where it was put.
+bool has_memory_of(const at::Tensor& parameter, const at::Tensor& view) {
+  return sharded::ShardedMemory::of(view) != nullptr
+             ? parameter.is_alias_of(view) && parameter.storage_offset() == view.storage_offset()
+             : parameter.data_ptr() == view.data_ptr();
+}
+
 }  // namespace
 
 ShardedBuckets::ShardedBuckets(engine::NamedTensors parameters,
                                const BucketPlan& plan,
                                const comm::Group& group,
-                               std::chrono::milliseconds timeout)
-    : parameters_(std::move(parameters)), group_(group), timeout_(timeout) {
+                               std::chrono::milliseconds timeout,
+                               std::shared_ptr<sharded::MemoryPool> pool)
+    : parameters_(std::move(parameters)), group_(group), timeout_(timeout), pool_(std::move(pool)) {
   follow(plan);
 }
 
@@ -49,25 +59,40 @@ void ShardedBuckets::follow(const BucketPlan& plan) {
   for (const auto& [name, tensor] : parameters_) {
     tensors.push_back(tensor);
   }
-  values_ = make_buckets(plan, tensors, ordinary_memory(), group_.size());
+  values_ = make_buckets(
+      plan, tensors, pool_ != nullptr ? sharded::in_pool(pool_) : ordinary_memory(), group_.size());
   places_.clear();
   for (std::size_t b = 0; b < values_.size(); ++b) {
     const Bucket& bucket = values_[b];
     for (std::size_t slot = 0; slot < bucket.parameters.size(); ++slot) {
-      const std::size_t index = bucket.parameters[slot];
       const at::Tensor& view = bucket.views[slot];
-      view.copy_(tensors[index]);
-      tensors[index].set_data(with_storage(view));
-      places_[view.data_ptr()] = {.parameter = index,
-                                  .bucket = b,
-                                  .slot = slot,
-                                  .offset = view.storage_offset() - bucket.flat.storage_offset()};
+      settle_in(bucket.parameters[slot],
+                view,
+                {.parameter = bucket.parameters[slot],
+                 .bucket = b,
+                 .slot = slot,
+                 .offset = view.storage_offset() - bucket.flat.storage_offset()});
     }
   }
 }
 
+/// Moves a parameter to its place.
+void ShardedBuckets::settle_in(std::size_t index, const at::Tensor& view, const Place& place) {
+  const at::DisableRecordFunctionGuard unseen;  // not a use of the parameter
+  at::Tensor parameter = parameters_[index].second;
+  if (const auto& memory = values_[place.bucket].memory; memory != nullptr) {
+    const at::Tensor whole = at::empty_strided(view.sizes(), view.strides(), view.options());
+    memory->part_of(view).copy_(optim::elements_of(whole.copy_(parameter), memory->range_of(view)));
+    parameter.set_data(view);
+  } else {
+    view.copy_(parameter);
+    parameter.set_data(with_storage(view));
+  }
+  places_[parameter.unsafeGetTensorImpl()] = place;
+}
+
 void ShardedBuckets::follow_layout() {
-  for (const auto& [data, place] : places_) {
+  for (const auto& [parameter, place] : places_) {
     Bucket& bucket = values_[place.bucket];
     bucket.views[place.slot] =
         view_in(bucket.flat, place.offset, parameters_[place.parameter].second);
@@ -77,10 +102,11 @@ void ShardedBuckets::follow_layout() {
 void ShardedBuckets::leave() noexcept {
   const at::NoGradGuard no_grad;
   try {
-    for (const auto& [data, place] : places_) {
+    for (const auto& [impl, place] : places_) {
       at::Tensor parameter = parameters_[place.parameter].second;
-      if (parameter.data_ptr() == data) {  // else the program has moved it
-        parameter.set_data(parameter.detach().clone());
+      if (pool_ == nullptr &&
+          parameter.data_ptr() == values_[place.bucket].views[place.slot].data_ptr()) {
+        parameter.set_data(parameter.detach().clone());  // else the program has moved it
       }
     }
   } catch (const std::exception& error) {  // no memory: they stay where they are
@@ -89,6 +115,19 @@ void ShardedBuckets::leave() noexcept {
   places_.clear();
   values_.clear();
   left_ = true;
+}
+
+void ShardedBuckets::hold(bool whole) {
+  check_there();
+  std::vector<std::shared_ptr<sharded::ShardedMemory>> memories;
+  for (const Bucket& bucket : values_) {
+    if (bucket.memory != nullptr) {
+      memories.push_back(bucket.memory);
+    }
+  }
+  if (!memories.empty()) {
+    whole ? pool_->hold(memories) : pool_->release(memories);
+  }
 }
 
 void ShardedBuckets::check_there() const {
@@ -101,8 +140,9 @@ void ShardedBuckets::check_there() const {
 
 const ShardedBuckets::Place& ShardedBuckets::place_of(const at::Tensor& parameter) const {
   check_there();
-  const auto found = places_.find(parameter.data_ptr());
-  if (found == places_.end()) {
+  const auto found = places_.find(parameter.unsafeGetTensorImpl());
+  if (found == places_.end() ||
+      !has_memory_of(parameter, values_[found->second.bucket].views[found->second.slot])) {
     const auto named = std::ranges::find_if(
         parameters_, [&](const auto& each) { return each.second.is_same(parameter); });
     throw UsageError(kShardedStep,
@@ -114,20 +154,54 @@ const ShardedBuckets::Place& ShardedBuckets::place_of(const at::Tensor& paramete
   return found->second;
 }
 
+int64_t ShardedBuckets::share(std::size_t bucket) const {
+  return values_[bucket].flat.numel() / group_.size();
+}
+
 IndexRange ShardedBuckets::part_of(const at::Tensor& parameter) const {
   if (parameter.numel() == 0) {
     return {};
   }
   const Place& place = place_of(parameter);
-  const int64_t share = values_[place.bucket].parts.front().numel();
   const auto within = [&](int64_t rank) {
-    return std::clamp<int64_t>(rank * share - place.offset, 0, parameter.numel());
+    return std::clamp<int64_t>(rank * share(place.bucket) - place.offset, 0, parameter.numel());
   };
   return {within(group_.rank()), within(group_.rank() + 1)};
 }
 
+at::Tensor ShardedBuckets::values_of(const at::Tensor& parameter) const {
+  if (const auto memory = sharded::ShardedMemory::of(parameter)) {
+    (void)place_of(parameter);
+    return memory->part_of(parameter);
+  }
+  return optim::elements_of(parameter.detach(), part_of(parameter));
+}
+
+at::Tensor ShardedBuckets::gradient_of(const at::Tensor& parameter) const {
+  const at::Tensor& grad = parameter.grad();
+  if (const auto memory = sharded::ShardedMemory::of(grad)) {
+    return memory->part_of(grad);
+  }
+  const at::Tensor ordered =
+      engine::same_storage_order(parameter, grad) && !grad.is_neg()
+          ? grad.detach()
+          : at::empty_strided(parameter.sizes(), parameter.strides(), grad.options()).copy_(grad);
+  return optim::elements_of(ordered, part_of(parameter));
+}
+
+/// What a rank has gathered is about to be out of date.
+void ShardedBuckets::begin() {
+  if (pool_ != nullptr) {
+    pool_->check();
+    pool_->drop_all();
+  }
+}
+
 void ShardedBuckets::hand_out() {
   check_there();
+  if (pool_ != nullptr) {
+    return;
+  }
   std::vector<comm::Work> all;
   for (const Bucket& bucket : values_) {
     const at::Tensor& own = bucket.parts[static_cast<std::size_t>(group_.rank())];
@@ -157,9 +231,7 @@ void ShardedBuckets::gather(const std::vector<Shard>& shards, const Take& take) 
   check_there();
   const at::NoGradGuard no_grad;
   for (std::size_t b = 0; b < values_.size(); ++b) {
-    const at::Tensor& own = values_[b].parts[static_cast<std::size_t>(group_.rank())];
-    const int64_t share = own.numel();
-    const at::Tensor mine = at::zeros_like(own);
+    const at::Tensor mine = at::zeros({share(b)}, values_[b].flat.options());
     std::vector<std::size_t> here;
     for (std::size_t i = 0; i < shards.size(); ++i) {
       const auto& [parameter, part] = shards[i];
@@ -168,7 +240,7 @@ void ShardedBuckets::gather(const std::vector<Shard>& shards, const Take& take) 
       }
       here.push_back(i);
       const int64_t first =
-          place_of(parameter).offset + part_of(parameter).begin - group_.rank() * share;
+          place_of(parameter).offset + part_of(parameter).begin - group_.rank() * share(b);
       if (part.numel() > 0) {
         mine.narrow(0, first, part.numel()).copy_(part);
       }
@@ -176,7 +248,7 @@ void ShardedBuckets::gather(const std::vector<Shard>& shards, const Take& take) 
     if (here.empty()) {
       continue;
     }
-    const at::Tensor whole = at::empty({share * group_.size()}, mine.options());
+    const at::Tensor whole = at::empty({share(b) * group_.size()}, mine.options());
     comm::all_gather(whole.chunk(group_.size()), mine, group_, {.timeout = timeout_});
     for (const std::size_t i : here) {
       const Place& place = place_of(shards[i].parameter);
@@ -185,7 +257,7 @@ void ShardedBuckets::gather(const std::vector<Shard>& shards, const Take& take) 
   }
   for (std::size_t i = 0; i < shards.size(); ++i) {
     if (shards[i].parameter.numel() == 0) {
-      take(i, at::empty_like(shards[i].parameter));
+      take(i, at::empty(shards[i].parameter.sizes(), shards[i].parameter.options()));
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -13,29 +14,38 @@
 #include "argosy/engine/named.h"
 #include "argosy/optim/sharded_step.h"
 #include "argosy/parallel/ddp/buckets.h"
+#include "argosy/parallel/sharded/memory_pool.h"
 
 namespace argosy::parallel::ddp {
 
 /// Lets each rank update its part of every bucket: the elements whose gradients a reduce-scatter
-/// gave it. An all-gather for each bucket hands the new values out, in place, because the
-/// parameters lie in flat memory as their gradients do.
+/// gave it. The parameters lie in flat memory as their gradients do, either whole on each rank, so
+/// that an all-gather for each bucket hands the new values out, in place; or as parts in a pool,
+/// which gathers a bucket when somebody uses a parameter.
 class ShardedBuckets final : public optim::ShardedStep {
  public:
   /// Gives the parameters memory in this order, with their values. `timeout` applies to each
-  /// operation; zero means the group's.
+  /// operation; zero means the group's. `pool`: for parameters that are parts; nullptr: whole ones.
   ShardedBuckets(engine::NamedTensors parameters,
                  const BucketPlan& plan,
                  const comm::Group& group,
-                 std::chrono::milliseconds timeout);
+                 std::chrono::milliseconds timeout,
+                 std::shared_ptr<sharded::MemoryPool> pool = nullptr);
 
   /// The same in another order. The optimizer has whole states meanwhile.
   void follow(const BucketPlan& plan);
   /// Call it after the parameters' strides changed in the same memory.
   void follow_layout();
-  /// Gives the parameters memory of their own again. Whatever is called afterwards throws.
+  /// Gives the parameters memory of their own again if they are whole. Whatever is called
+  /// afterwards throws.
   void leave() noexcept;
+  /// Collective: makes all parameters whole, or parts again with what was written into them.
+  void hold(bool whole);
 
   [[nodiscard]] IndexRange part_of(const at::Tensor& parameter) const override;
+  [[nodiscard]] at::Tensor values_of(const at::Tensor& parameter) const override;
+  [[nodiscard]] at::Tensor gradient_of(const at::Tensor& parameter) const override;
+  void begin() override;
   void hand_out() override;
   void sum(std::vector<ExactSum>& sums) const override;
   void gather(const std::vector<Shard>& shards, const Take& take) const override;
@@ -49,13 +59,16 @@ class ShardedBuckets final : public optim::ShardedStep {
   };
   [[nodiscard]] const Place& place_of(const at::Tensor& parameter) const;
   void check_there() const;
+  void settle_in(std::size_t index, const at::Tensor& view, const Place& place);
+  [[nodiscard]] int64_t share(std::size_t bucket) const;
 
   const engine::NamedTensors parameters_;
   const comm::Group group_;
   const std::chrono::milliseconds timeout_;
+  const std::shared_ptr<sharded::MemoryPool> pool_;
   bool left_ = false;
   std::vector<Bucket> values_{};
-  std::unordered_map<const void*, Place> places_{};  // by the address of the values
+  std::unordered_map<const at::TensorImpl*, Place> places_{};  // of the parameters
 };
 
 }  // namespace argosy::parallel::ddp

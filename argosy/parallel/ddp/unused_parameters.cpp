@@ -38,11 +38,12 @@ bool UnusedParameters::contribute_unused(size_t parameter) {
   }
   const at::Tensor& grad = table_.tensors()[parameter].grad();
   const at::Tensor& view = buckets_.view_of(parameter);
+  buckets_.open(parameter);
   if (!grad.defined()) {
     view.zero_();
     kept_.push_back({.parameter = parameter});
   } else if (same_memory(grad, view)) {
-    kept_.push_back({.parameter = parameter, .gradient = view.clone()});
+    kept_.push_back({.parameter = parameter, .gradient = buckets_.kept_part(parameter).clone()});
   } else {
     view.copy_(grad);
     kept_.push_back({.parameter = parameter});
@@ -55,9 +56,10 @@ void UnusedParameters::contribute_frozen(size_t parameter) {
   const at::Tensor& view = buckets_.view_of(parameter);
   Kept kept{.parameter = parameter, .frozen = true};
   if (grad.defined() && same_memory(grad, view)) {
-    kept.gradient = view.clone();
+    kept.gradient = buckets_.kept_part(parameter).clone();
   }
   kept_.push_back(std::move(kept));
+  buckets_.open(parameter);
   view.zero_();
 }
 
@@ -85,7 +87,7 @@ void UnusedParameters::settle() {
     if (used_somewhere && !each.frozen) {
       table_.tensors()[each.parameter].mutable_grad() = buckets_.view_of(each.parameter);
     } else if (each.gradient.defined()) {
-      buckets_.view_of(each.parameter).copy_(each.gradient);
+      buckets_.kept_part(each.parameter).copy_(each.gradient);
     }
   }
   mark_none_used();
@@ -95,7 +97,8 @@ void UnusedParameters::settle() {
 void UnusedParameters::end_pass_of_leaf() {
   for (const Kept& each : kept_) {
     if (each.frozen && each.gradient.defined()) {  // its place in the bucket is the averages'
-      table_.tensors()[each.parameter].mutable_grad() = each.gradient;
+      table_.tensors()[each.parameter].mutable_grad() =
+          buckets_.is_cut() ? at::Tensor() : each.gradient;
     }
   }
   end_pass();

@@ -31,6 +31,15 @@ std::string describe(const at::Tensor& tensor) {
   return text;
 }
 
+std::string in_words(const std::optional<ShardOptions>& shard) {
+  return !shard.has_value() ? "unset"
+                            : fmt::format("units [{}], unit_bytes {}, kept {}, {}",
+                                          fmt::join(shard->units, ", "),
+                                          shard->unit_bytes,
+                                          shard->kept,
+                                          shard->reshard_after_forward ? "reshard" : "keep whole");
+}
+
 std::string serialise(const Signature& signature) {
   std::string text;
   for (const auto& [name, value] : signature.lines) {
@@ -72,6 +81,7 @@ Signature describe(const torch::nn::Module& module, const DdpOptions& options) {
       {"option memory_format", std::string(engine::to_string(options.memory_format))});
   out.lines.push_back(
       {"option autocast", options.autocast ? dtype_name(*options.autocast) : "unset"});
+  out.lines.push_back({"option shard", in_words(options.shard)});
   out.lines.push_back({"option virtual_ranks", std::to_string(options.virtual_ranks)});
   out.lines.push_back({"option check_drift", options.check_drift ? "true" : "false"});
   std::unordered_map<const c10::TensorImpl*, std::string> first_name;

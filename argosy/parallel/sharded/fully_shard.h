@@ -1,0 +1,46 @@
+#pragma once
+
+#include <utility>
+
+#include "argosy/comm/group.h"
+#include "argosy/parallel/ddp/distributed_data_parallel.h"
+#include "argosy/parallel/ddp/options.h"
+
+namespace argosy::parallel {
+
+/// Wraps a model so that each rank of the group keeps 1/N of its parameters, gradients and
+/// optimizer's state (ZeRO stage 3, PyTorch's fully_shard()). The results have the bits of
+/// DistributedDataParallel.
+///
+///     auto model = parallel::fully_shard(net, world);
+///     auto optimizer = optim::AdamW(model, {.lr = 3e-4});
+///     model.divide_step(optimizer);             // fleet::distributed_optimizer() does it
+///     loss(model(tokens)).backward();
+///     optimizer.step();
+///
+/// Modules stay as they are, torch::nn's own too. Their parameters are divided in units, such as
+/// the blocks of a ModuleList (ShardOptions::units). A unit is gathered when an operator of
+/// libtorch is about to use one of its parameters, in forward and in backward, and the next one
+/// beside it; it goes when two others have been used since. Gradients are reduced to the rank that
+/// updates them, unit by unit. Wherever grad() or a parameter is read or written by an operator of
+/// libtorch, all ranks must do so: it is gathered, and what all ranks write alike is kept.
+///
+/// Collective: as DistributedDataParallel; each use of a unit that is not whole; step() and
+/// state_dict() of the optimizer. Ranks must use units in the same order.
+/// Does not work with kernels that take data_ptr() of a parameter and say so by no
+/// engine::DirectUse, nor with join(), communication hooks and overlap_update.
+/// Errors: as DistributedDataParallel. What stops a gather is thrown at the end of forward or of
+/// backward.
+/// Source: Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter
+/// Models", 2020; PyTorch's FSDP2.
+template <typename M>
+[[nodiscard]] DistributedDataParallel<M> fully_shard(M module,
+                                                     const comm::Group& group,
+                                                     DdpOptions options = {}) {
+  if (!options.shard.has_value()) {
+    options.shard.emplace();
+  }
+  return DistributedDataParallel<M>(std::move(module), group, options);
+}
+
+}  // namespace argosy::parallel

@@ -1,0 +1,405 @@
+#include "argosy/parallel/sharded/fully_shard.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include "argosy/parallel/ddp/divided_step_test_support.h"
+#include "argosy/parallel/sharded/memory_pool.h"
+#include "argosy/parallel/sharded/unit_plan.h"
+
+namespace argosy::parallel {
+namespace {
+
+using testing::expect_same_bits;
+using testing::on_ranks;
+using testing::values;
+
+/// A user's own model: a list of blocks between two layers.
+struct BlocksImpl : torch::nn::Module {
+  explicit BlocksImpl(int64_t width = 24, int64_t layers = 4) {
+    in = register_module("in", torch::nn::Linear(3, width));
+    blocks = register_module("blocks", torch::nn::ModuleList());
+    for (int64_t i = 0; i < layers; ++i) {
+      blocks->push_back(
+          torch::nn::Sequential(torch::nn::LayerNorm(torch::nn::LayerNormOptions({width})),
+                                torch::nn::Linear(width, 2 * width),
+                                torch::nn::GELU(),
+                                torch::nn::Linear(2 * width, width)));
+    }
+    out = register_module("out", torch::nn::Linear(width, 2));
+    testing::fill(*this, 1);
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    torch::Tensor hidden = in(x);
+    for (const auto& block : *blocks) {
+      hidden = hidden + block->as<torch::nn::Sequential>()->forward(hidden);
+    }
+    return out(hidden);
+  }
+  torch::nn::Linear in{nullptr}, out{nullptr};
+  torch::nn::ModuleList blocks{nullptr};
+};
+TORCH_MODULE(Blocks);
+
+using Wrapper = DistributedDataParallel<Blocks>;
+struct OptimizerCase {
+  std::string name{};
+  std::function<optim::Optimizer(const Wrapper&)> make{};
+};
+
+std::vector<OptimizerCase> optimizers() {
+  return {{"SGD", [](const auto& model) { return optim::SGD(model, {.lr = 0.1}); }},
+          {"Momentum",
+           [](const auto& model) { return optim::Momentum(model, {.lr = 0.1, .nesterov = true}); }},
+          {"Adam", [](const auto& model) { return optim::Adam(model, {.lr = 0.02}); }},
+          {"AdamW of two groups, clipped by all",
+           [](const auto& model) {
+             return optim::AdamW(
+                 model,
+                 {.lr = 0.03, .amsgrad = true, .grad_clip = optim::ClipGradByGlobalNorm(0.1)},
+                 {{.names = {"*.bias"}, .lr_scale = 3, .weight_decay = 0.0}});
+           }},
+          {"RMSProp, clipped by its own",
+           [](const auto& model) {
+             return optim::RMSProp(model,
+                                   {.lr = 0.01,
+                                    .momentum = 0.5,
+                                    .centered = true,
+                                    .grad_clip = optim::ClipGradByNorm(0.05)});
+           }},
+          {"Adagrad", [](const auto& model) { return optim::Adagrad(model, {.lr = 0.05}); }},
+          {"Lamb", [](const auto& model) { return optim::Lamb(model, {.lr = 0.02}); }},
+          {"Lars", [](const auto& model) { return optim::Lars(model, {.lr = 0.5}); }}};
+}
+
+ShardOptions small_units() {
+  return {.unit_bytes = 0};
+}
+
+struct Pair {
+  Pair(const comm::Group& group,
+       const OptimizerCase& recipe,
+       const ShardOptions& shard = small_units())
+      : sharded(fully_shard(Blocks(), group, {.shard = shard})),
+        plain(Blocks(), group, {.shared_memory = false}),
+        optimizer(recipe.make(sharded)),
+        plain_optimizer(recipe.make(plain)) {
+    EXPECT_TRUE(sharded.divide_step(optimizer));
+  }
+  void backward(const comm::Group& group, int step) {
+    for (Wrapper* const model : {&sharded, &plain}) {
+      (*model)(values({4, 3}, group.rank() + 10.0 * step, at::kFloat)).square().mean().backward();
+    }
+  }
+  void update() {
+    for (optim::Optimizer* const each : {&optimizer, &plain_optimizer}) {
+      each->step();
+      each->zero_grad();
+    }
+  }
+  void compare(const std::string& what) {
+    const auto a = sharded.parameters();
+    const auto b = plain.parameters();
+    for (size_t i = 0; i < a.size(); ++i) {
+      expect_same_bits(a[i], b[i], what + ", parameter " + std::to_string(i));
+    }
+  }
+  void compare_gradients(const std::string& what) {
+    const auto a = sharded.parameters();
+    const auto b = plain.parameters();
+    for (size_t i = 0; i < a.size(); ++i) {
+      ASSERT_EQ(a[i].grad().defined(), b[i].grad().defined()) << what << i;
+      if (a[i].grad().defined()) {
+        expect_same_bits(a[i].grad(), b[i].grad(), what + ", gradient " + std::to_string(i));
+      }
+    }
+  }
+  Wrapper sharded, plain;
+  optim::Optimizer optimizer, plain_optimizer;
+};
+
+TEST(FullyShard, HasTheBitsOfRanksThatHaveEverything) {
+  for (const int size : {2, 3, 4}) {
+    for (const OptimizerCase& recipe : optimizers()) {
+      on_ranks(size, [&](comm::Group& group) {
+        Pair pair(group, recipe);
+        for (int step = 0; step < 5; ++step) {
+          pair.backward(group, step);
+          pair.update();
+        }
+        pair.compare(recipe.name);
+        expect_same_bits(
+            pair.optimizer.state_dict(), pair.plain_optimizer.state_dict(), recipe.name);
+      });
+    }
+  }
+}
+
+TEST(FullyShard, GradientsAreGatheredForWhoReadsThem) {
+  on_ranks(2, [&](comm::Group& group) {
+    Pair pair(group, optimizers()[0]);
+    pair.compare("at first");
+    pair.backward(group, 0);
+    pair.compare_gradients("after backward");
+    pair.update();
+    pair.compare("after a step");
+  });
+}
+
+TEST(FullyShard, ARankKeepsItsPartBetweenSteps) {
+  on_ranks(4, [&](comm::Group& group) {
+    Pair pair(group, optimizers()[2]);
+    pair.backward(group, 0);
+    pair.update();
+    int64_t kept = 0, whole = 0;
+    for (const at::Tensor& parameter : pair.sharded.parameters()) {
+      EXPECT_EQ(parameter.storage().data(), nullptr);
+      kept += sharded::ShardedMemory::of(parameter)->part_of(parameter).numel();
+      whole += parameter.numel();
+    }
+    EXPECT_LT(kept, whole / 2);
+    const auto all = comm::all_gather(at::full({1}, kept, at::kLong), group);
+    int64_t together = 0;
+    for (const at::Tensor& each : all) {
+      together += each.item<int64_t>();
+    }
+    EXPECT_EQ(together, whole);
+  });
+}
+
+TEST(FullyShard, TakesUnitsFromTheModel) {
+  const Blocks model;
+  const ddp::ParameterTable table(*model);
+  const auto units_of = [&](const ShardOptions& options) {
+    std::vector<std::string> units;
+    for (const std::vector<size_t>& unit : sharded::plan_units(*model, table, options)) {
+      units.push_back(table.name(unit.back()) + " to " + table.name(unit.front()));
+    }
+    return units;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(units_of({.unit_bytes = 0}),
+              ElementsAre("out.weight to out.bias",
+                          "blocks.3.0.weight to blocks.3.3.bias",
+                          "blocks.2.0.weight to blocks.2.3.bias",
+                          "blocks.1.0.weight to blocks.1.3.bias",
+                          "blocks.0.0.weight to blocks.0.3.bias",
+                          "in.weight to in.bias"));
+  EXPECT_THAT(units_of({}), ElementsAre("in.weight to out.bias")) << "all are small";
+  EXPECT_THAT(units_of({.units = {"blocks"}, .unit_bytes = 0}),
+              ElementsAre("blocks.0.0.weight to blocks.3.3.bias", "in.weight to out.bias"));
+  EXPECT_EQ(testing::error_of([&] {
+              (void)units_of({.units = {"layers.*"}});
+            }).find("[parallel.fully_shard] units: the model has no module \"layers.*\""),
+            0U);
+}
+
+TEST(FullyShard, GathersTheNextUnitAheadAndKeepsFew) {
+  on_ranks(2, [&](comm::Group& group) {
+    for (const bool reshard : {true, false}) {
+      ShardOptions options = small_units();
+      options.reshard_after_forward = reshard;
+      Pair pair(group, optimizers()[2], options);
+      const auto whole = [&] {
+        int units = 0;
+        const std::vector<at::Tensor> parameters = pair.sharded.parameters();
+        for (const size_t first : {0, 2, 8, 14, 20, 26}) {  // of each unit
+          units += sharded::ShardedMemory::of(parameters[first])->is_whole() ? 1 : 0;
+        }
+        return units;
+      };
+      for (int step = 0; step < 3; ++step) {
+        pair.backward(group, step);
+        reshard ? EXPECT_LE(whole(), 3) : EXPECT_EQ(whole(), 6);
+        pair.update();
+        EXPECT_EQ(whole(), 0);
+      }
+      pair.compare("in the end");
+    }
+  });
+}
+
+TEST(FullyShard, AddsUpGradientsAsEverybodyDoes) {
+  on_ranks(3, [&](comm::Group& group) {
+    for (const bool locally : {true, false}) {
+      Pair pair(group, optimizers()[3]);
+      for (int step = 0; step < 3; ++step) {
+        for (int micro = 0; micro < 3; ++micro) {
+          std::vector<NoSync> guards;
+          if (locally && micro < 2) {
+            guards.push_back(pair.sharded.no_sync());
+            guards.push_back(pair.plain.no_sync());
+          }
+          pair.backward(group, 10 * step + micro);
+        }
+        pair.compare_gradients(locally ? "local" : "reduced");
+        pair.update();
+      }
+      pair.compare(locally ? "local" : "reduced");
+    }
+  });
+}
+
+TEST(FullyShard, WhoStopsHalfwayAndGoesOnLocallyLosesNothing) {
+  on_ranks(2, [&](comm::Group& group) {
+    Pair pair(group, optimizers()[0]);
+    pair.backward(group, 0);  // averaged
+    {
+      const NoSync a = pair.sharded.no_sync();
+      const NoSync b = pair.plain.no_sync();
+      pair.backward(group, 1);
+      pair.backward(group, 2);
+    }
+    pair.compare_gradients("added to the averages");
+    pair.backward(group, 3);
+    pair.compare_gradients("averaged again");
+    pair.update();
+    pair.compare("updated");
+  });
+}
+
+TEST(FullyShard, ZerosAreZerosInAllWays) {
+  on_ranks(2, [&](comm::Group& group) {
+    for (int way = 0; way < 3; ++way) {
+      Pair pair(group, optimizers()[0]);
+      for (int step = 0; step < 3; ++step) {
+        pair.backward(group, step);
+        pair.optimizer.step();
+        pair.plain_optimizer.step();
+        if (way == 0) {
+          pair.optimizer.zero_grad({.set_to_none = false});
+          pair.plain_optimizer.zero_grad({.set_to_none = false});
+        } else {
+          pair.sharded.module()->zero_grad(way == 1);
+          pair.plain.module()->zero_grad(way == 1);
+        }
+        pair.compare_gradients("zeros");
+      }
+      pair.compare("way " + std::to_string(way));
+    }
+  });
+}
+
+TEST(FullyShard, WhatAllWriteAlikeIsKept) {
+  on_ranks(3, [&](comm::Group& group) {
+    Pair pair(group, optimizers()[2]);
+    for (int step = 0; step < 3; ++step) {
+      pair.backward(group, step);
+      for (Wrapper* const model : {&pair.sharded, &pair.plain}) {
+        torch::nn::utils::clip_grad_norm_(model->parameters(), 0.01);
+        (void)optim::clip_grad_norm_(*model, 0.005);
+        optim::clip_grad_value_(*model, 0.001);
+      }
+      pair.compare_gradients("clipped");
+      pair.update();
+      const torch::NoGradGuard no_grad;
+      for (Wrapper* const model : {&pair.sharded, &pair.plain}) {
+        for (at::Tensor& parameter : model->parameters()) {
+          parameter.mul_(0.9);
+        }
+      }
+      pair.compare("shrunk");
+    }
+    const WholeParameters whole = pair.sharded.whole_parameters();
+    for (const at::Tensor& parameter : pair.sharded.parameters()) {
+      EXPECT_NE(parameter.storage().data(), nullptr);
+    }
+  });
+}
+
+TEST(FullyShard, TorchsOwnEncoderStaysAsItIs) {
+  on_ranks(2, [&](comm::Group& group) {
+    const auto make = [] {
+      torch::nn::TransformerEncoder encoder(torch::nn::TransformerEncoderOptions(
+          torch::nn::TransformerEncoderLayerOptions(16, 4).dim_feedforward(32).dropout(0.0), 3));
+      testing::fill(*encoder, 1);
+      return encoder;
+    };
+    auto sharded = fully_shard(make(), group, {.shard = small_units()});
+    DistributedDataParallel plain(make(), group, {.shared_memory = false});
+    optim::Optimizer a = optim::AdamW(sharded, {.lr = 0.01});
+    optim::Optimizer b = optim::AdamW(plain, {.lr = 0.01});
+    sharded.divide_step(a);
+    EXPECT_EQ(sharded.stats().buckets.size(), 3U) << "a unit for each layer";
+    for (int step = 0; step < 4; ++step) {
+      const at::Tensor x = values({5, 2, 16}, group.rank() + 10.0 * step, at::kFloat);
+      sharded(x).square().mean().backward();
+      plain(x).square().mean().backward();
+      for (optim::Optimizer* const each : {&a, &b}) {
+        each->step();
+        each->zero_grad();
+      }
+    }
+    sharded.eval();
+    plain.eval();
+    const torch::NoGradGuard no_grad;
+    const at::Tensor x = values({5, 2, 16}, 3, at::kFloat);
+    expect_same_bits(sharded(x), plain(x), "of the trained encoders");
+  });
+}
+
+/// A tied weight, a frozen one, one that only some passes use.
+struct OddImpl : torch::nn::Module {
+  OddImpl() {
+    table = register_module("table", torch::nn::Embedding(9, 6));
+    frozen = register_module("frozen", torch::nn::Linear(6, 6));
+    rare = register_module("rare", torch::nn::Linear(6, 6));
+    head = register_module("head", torch::nn::Linear(torch::nn::LinearOptions(6, 9).bias(false)));
+    testing::fill(*this, 1);
+    head->weight = head->register_parameter("weight", table->weight);
+    frozen->weight.requires_grad_(false);
+  }
+  torch::Tensor forward(const torch::Tensor& tokens, bool with_rare) {
+    at::Tensor x = frozen(table(tokens)).tanh();
+    return head(with_rare ? rare(x) : x);
+  }
+  torch::nn::Embedding table{nullptr};
+  torch::nn::Linear frozen{nullptr}, rare{nullptr}, head{nullptr};
+};
+TORCH_MODULE(Odd);
+
+TEST(FullyShard, TiedFrozenAndUnusedParameters) {
+  on_ranks(2, [&](comm::Group& group) {
+    DdpOptions options{.find_unused_parameters = true, .shared_memory = false};
+    DistributedDataParallel plain(Odd(), group, options);
+    options.shard = small_units();
+    auto sharded = fully_shard(Odd(), group, options);
+    optim::Optimizer a = optim::Adam(sharded, {.lr = 0.01});
+    optim::Optimizer b = optim::Adam(plain, {.lr = 0.01});
+    sharded.divide_step(a);
+    for (int step = 0; step < 6; ++step) {
+      if (step == 4) {  // frozen later
+        sharded.module()->frozen->bias.requires_grad_(false);
+        plain.module()->frozen->bias.requires_grad_(false);
+      }
+      const at::Tensor tokens = (at::arange(4, at::kLong) * (2 + step) + group.rank()) % 9;
+      const bool rare = step % 3 == 0 || (step % 3 == 1 && group.rank() == 0);
+      for (auto* const model : {&sharded, &plain}) {
+        (*model)(tokens, rare).square().mean().backward();
+      }
+      for (size_t i = 0; i < plain.parameters().size(); ++i) {
+        const at::Tensor& x = sharded.parameters()[i].grad();
+        const at::Tensor& y = plain.parameters()[i].grad();
+        ASSERT_EQ(x.defined(), y.defined()) << step << " " << i;
+        if (x.defined()) {
+          expect_same_bits(x, y, "gradient " + std::to_string(i) + " of " + std::to_string(step));
+        }
+      }
+      for (optim::Optimizer* const each : {&a, &b}) {
+        each->step();
+        each->zero_grad({.set_to_none = step != 2});
+      }
+    }
+    for (size_t i = 0; i < plain.parameters().size(); ++i) {
+      expect_same_bits(sharded.parameters()[i], plain.parameters()[i], std::to_string(i));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace argosy::parallel

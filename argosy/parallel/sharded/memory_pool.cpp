@@ -1,0 +1,263 @@
+#include "argosy/parallel/sharded/memory_pool.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
+
+#include "argosy/base/check.h"
+#include "argosy/comm/collectives.h"
+
+namespace argosy::parallel::sharded {
+namespace {
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+/// Nothing here is the program's: no graph, nobody who listens.
+struct Apart {
+  at::NoGradGuard no_grad{};
+  at::DisableRecordFunctionGuard unseen{};
+};
+
+}  // namespace
+
+// --- The pool ----------------------------------------------------------------------------------
+
+at::Tensor MemoryPool::make(int64_t elements, const at::TensorOptions& options) {
+  ARGOSY_INVARIANT(elements % group_.size() == 0, "parallel.sharded.make");
+  const auto memory = std::make_shared<ShardedMemory>(shared_from_this(), elements, options);
+  return memory->make_flat(elements, options.requires_grad(false));
+}
+
+void MemoryPool::begin_sequence() {
+  const Lock lock(mutex_);
+  last_sequence_ = std::exchange(sequence_, {});
+  place_ = 0;
+}
+
+void MemoryPool::drop_all() {
+  const Lock lock(mutex_);
+  for (ShardedMemory* const memory : std::vector<ShardedMemory*>(whole_)) {
+    memory->keep();
+  }
+}
+
+void MemoryPool::hold(const std::vector<std::shared_ptr<ShardedMemory>>& memories) {
+  const Apart apart;
+  const Lock lock(mutex_);
+  for (const auto& memory : memories) {
+    memory->held_ = true;
+    if (!memory->is_whole()) {
+      memory->start();
+    }
+  }
+  for (const auto& memory : memories) {
+    memory->finish();
+  }
+}
+
+void MemoryPool::release(const std::vector<std::shared_ptr<ShardedMemory>>& memories) {
+  const Lock lock(mutex_);
+  for (const auto& memory : memories) {
+    memory->held_ = false;
+    memory->keep();
+  }
+}
+
+void MemoryPool::check() {
+  const Lock lock(mutex_);
+  if (error_ != nullptr) {
+    std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+}
+
+void MemoryPool::use(ShardedMemory& memory, bool writes) noexcept {
+  const Lock lock(mutex_);
+  ++memory.uses_;
+  try {
+    const Apart apart;
+    bring(memory);
+    memory.dirty_ = memory.dirty_ || writes;
+  } catch (...) {
+    error_ = error_ == nullptr ? std::current_exception() : error_;
+    const Apart apart;
+    memory.is_coming_ = false;
+    memory.memory_ = at::full({memory.share() * group_.size()},
+                              std::numeric_limits<double>::quiet_NaN(),
+                              memory.part_.options());
+    memory.lend(memory.memory_);
+  }
+}
+
+void MemoryPool::bring(ShardedMemory& memory) {
+  if (!whole_.empty() && whole_.back() == &memory && !memory.is_coming_) {
+    return;
+  }
+  if (!memory.memory_.defined()) {
+    memory.start();
+  }
+  follow(memory);
+  memory.finish();
+  std::erase(whole_, &memory);
+  whole_.push_back(&memory);
+  shrink(memory);
+}
+
+/// Begins to gather what came after this one the last time.
+void MemoryPool::follow(ShardedMemory& memory) {
+  if (!options_.ahead) {
+    return;
+  }
+  sequence_.push_back(&memory);
+  const auto from =
+      last_sequence_.begin() + static_cast<std::ptrdiff_t>(std::min(place_, last_sequence_.size()));
+  const auto found = std::find(from, last_sequence_.end(), &memory);
+  if (found == last_sequence_.end()) {
+    return;
+  }
+  place_ = static_cast<std::size_t>(found - last_sequence_.begin()) + 1;
+  if (place_ < last_sequence_.size() && !last_sequence_[place_]->memory_.defined()) {
+    last_sequence_[place_]->start();
+  }
+}
+
+void MemoryPool::shrink(const ShardedMemory& current) {
+  const auto may_go = [&](const ShardedMemory* each) {
+    return each != &current && !each->is_coming_ && !each->held_ && each->uses_ == 0;
+  };
+  auto others = static_cast<std::size_t>(std::ranges::count_if(whole_, may_go));
+  for (ShardedMemory* const each : std::vector<ShardedMemory*>(whole_)) {
+    if (others > options_.kept && may_go(each)) {
+      each->keep();
+      --others;
+    }
+  }
+}
+
+void MemoryPool::forget(const ShardedMemory& memory) {
+  const Lock lock(mutex_);
+  for (auto* list : {&whole_, &sequence_, &last_sequence_}) {
+    std::erase(*list, &memory);
+  }
+  place_ = 0;
+}
+
+// --- One memory --------------------------------------------------------------------------------
+
+ShardedMemory::ShardedMemory(std::shared_ptr<MemoryPool> pool,
+                             int64_t elements,
+                             const at::TensorOptions& options)
+    : pool_(std::move(pool)),
+      part_(at::zeros({elements / pool_->group().size()}, options.requires_grad(false))) {}
+
+ShardedMemory::~ShardedMemory() {
+  pool_->forget(*this);
+}
+
+std::shared_ptr<ShardedMemory> ShardedMemory::of(const at::Tensor& tensor) {
+  return std::dynamic_pointer_cast<ShardedMemory>(engine::coming_memory_of(tensor));
+}
+
+const at::Tensor& ShardedMemory::part() {
+  const Lock lock(pool_->mutex_);
+  take_over();
+  return part_;
+}
+
+IndexRange ShardedMemory::range_of(const at::Tensor& view) const {
+  const auto within = [&](int64_t rank) {
+    return std::clamp<int64_t>(rank * share() - view.storage_offset(), 0, view.numel());
+  };
+  return {within(pool_->group().rank()), within(pool_->group().rank() + 1)};
+}
+
+at::Tensor ShardedMemory::part_of(const at::Tensor& view) {
+  const IndexRange range = range_of(view);
+  const int64_t first =
+      range.size() == 0 ? 0 : view.storage_offset() + range.begin - pool_->group().rank() * share();
+  return part().narrow(0, first, range.size());
+}
+
+bool ShardedMemory::make_room() {
+  const Apart apart;
+  const Lock lock(pool_->mutex_);
+  if (memory_.defined()) {
+    finish();
+    return false;
+  }
+  memory_ = at::empty({share() * pool_->group().size()}, part_.options());
+  lend(memory_);
+  held_ = true;
+  pool_->whole_.push_back(this);
+  return true;
+}
+
+void ShardedMemory::note_write() {
+  const Lock lock(pool_->mutex_);
+  dirty_ = memory_.defined();
+}
+
+bool ShardedMemory::is_whole() const {
+  const Lock lock(pool_->mutex_);
+  return memory_.defined();
+}
+
+void ShardedMemory::drop() {
+  const Lock lock(pool_->mutex_);
+  if (is_coming_) {
+    std::exchange(is_coming_, false);
+    coming_.wait();
+  }
+  dirty_ = held_ = false;
+  take_back();
+  memory_ = at::Tensor();
+  std::erase(pool_->whole_, this);
+}
+
+void ShardedMemory::keep() {
+  const Lock lock(pool_->mutex_);
+  take_over();
+  drop();
+}
+
+void ShardedMemory::after_use() noexcept {
+  const Lock lock(pool_->mutex_);
+  --uses_;
+}
+
+void ShardedMemory::start() {
+  memory_ = at::empty({share() * pool_->group().size()}, part_.options());
+  try {
+    coming_ = comm::all_gather_async(memory_.chunk(pool_->group().size()),
+                                     part_,
+                                     pool_->group(),
+                                     {.timeout = pool_->options_.timeout});
+  } catch (...) {
+    memory_ = at::Tensor();
+    throw;
+  }
+  is_coming_ = true;
+  pool_->whole_.push_back(this);
+}
+
+void ShardedMemory::finish() {
+  if (std::exchange(is_coming_, false)) {
+    coming_.wait();
+    lend(memory_);
+  }
+}
+
+/// What was written into the whole.
+void ShardedMemory::take_over() {
+  if (std::exchange(dirty_, false)) {
+    const Apart apart;
+    part_.copy_(memory_.narrow(0, pool_->group().rank() * share(), share()));
+  }
+}
+
+}  // namespace argosy::parallel::sharded

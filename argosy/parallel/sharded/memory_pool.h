@@ -1,0 +1,134 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/base/even_part.h"
+#include "argosy/comm/group.h"
+#include "argosy/comm/work.h"
+#include "argosy/engine/coming_memory.h"
+
+namespace argosy::parallel::sharded {
+
+class ShardedMemory;
+
+struct PoolOptions {
+  /// Whole memories that stay beside the one in use: the one before it, for a backward that begins
+  /// where forward ended.
+  std::size_t kept = 1;
+  /// Start to gather what followed the last time, while the one in use is computed with.
+  bool ahead = true;
+  std::chrono::milliseconds timeout{0};  ///< of each gather; zero: the group's
+};
+
+/// Decides which sharded memories of a rank are whole, and in which order they are gathered.
+///
+/// All ranks of the group must use the memories in the same order. Thread-safe.
+class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
+ public:
+  MemoryPool(comm::Group group, const PoolOptions& options)
+      : group_(std::move(group)), options_(options) {}
+
+  /// Returns a flat tensor of zeros, of which this rank keeps its part: ShardedMemory::of() finds
+  /// it. The ranks' parts are equal, so `elements` is a multiple of their number.
+  [[nodiscard]] at::Tensor make(int64_t elements, const at::TensorOptions& options);
+
+  [[nodiscard]] const comm::Group& group() const { return group_; }
+  /// Begins a sequence of uses that repeats: a forward and its backward.
+  void begin_sequence();
+  /// Lets all memories keep their parts only, with what was written into them.
+  void drop_all();
+  /// Collective: makes these whole, and keeps them so until release().
+  void hold(const std::vector<std::shared_ptr<ShardedMemory>>& memories);
+  void release(const std::vector<std::shared_ptr<ShardedMemory>>& memories);
+  /// Throws what stopped a gather before an operator of libtorch, which then computed with NaN.
+  void check();
+
+ private:
+  friend class ShardedMemory;
+
+  void use(ShardedMemory& memory, bool writes) noexcept;
+  void bring(ShardedMemory& memory);
+  void follow(ShardedMemory& memory);
+  void forget(const ShardedMemory& memory);
+  void shrink(const ShardedMemory& current);
+
+  const comm::Group group_;
+  const PoolOptions options_;
+  std::recursive_mutex mutex_{};
+  std::vector<ShardedMemory*> whole_{};  // or coming; the one used last is the last one
+  std::vector<ShardedMemory*> sequence_{}, last_sequence_{};
+  std::size_t place_ = 0;  // in last_sequence_, of the one that is expected
+  std::exception_ptr error_{};
+};
+
+/// A flat tensor of which each rank of a group keeps its part. The whole is there while somebody
+/// uses it: an all-gather brings it. What is written into the whole, by all ranks alike, is kept.
+class ShardedMemory final : public engine::ComingMemory {
+ public:
+  ShardedMemory(std::shared_ptr<MemoryPool> pool,
+                int64_t elements,
+                const at::TensorOptions& options);
+  ~ShardedMemory() override;
+  ShardedMemory(const ShardedMemory&) = delete;
+  ShardedMemory& operator=(const ShardedMemory&) = delete;
+  ShardedMemory(ShardedMemory&&) = delete;
+  ShardedMemory& operator=(ShardedMemory&&) = delete;
+
+  /// Returns that of a flat tensor or of a view of it; nullptr if it has none.
+  [[nodiscard]] static std::shared_ptr<ShardedMemory> of(const at::Tensor& tensor);
+
+  /// Returns this rank's elements, flat. They are always there.
+  [[nodiscard]] const at::Tensor& part();
+  /// Returns which elements of a dense view of the flat tensor are in the part, in their order in
+  /// memory, and those elements.
+  [[nodiscard]] IndexRange range_of(const at::Tensor& view) const;
+  [[nodiscard]] at::Tensor part_of(const at::Tensor& view);
+
+  /// Gives it memory for all elements, of no certain values, and returns true, unless it is whole.
+  /// It stays until drop() or keep().
+  bool make_room();
+  /// Says that the whole has been written without an operator.
+  void note_write();
+  [[nodiscard]] bool is_whole() const;
+  /// Leaves the part as it is.
+  void drop();
+  /// Takes this rank's part over from the whole.
+  void keep();
+
+  void before_use(bool writes) noexcept override { pool_->use(*this, writes); }
+  void after_use() noexcept override;
+
+ private:
+  friend class MemoryPool;
+
+  void start();
+  void finish();
+  void take_over();
+  [[nodiscard]] int64_t share() const { return part_.numel(); }
+
+  const std::shared_ptr<MemoryPool> pool_;
+  at::Tensor part_;
+  at::Tensor memory_{};  // for the whole; undefined where there is none
+  comm::Work coming_{};
+  bool is_coming_ = false;
+  bool dirty_ = false;  // the whole has been written
+  bool held_ = false;   // it is not to go
+  int uses_ = 0;        // operators that are running
+};
+
+/// Makes flat tensors in the pool, for make_buckets().
+[[nodiscard]] inline auto in_pool(std::shared_ptr<MemoryPool> pool) {
+  return [pool = std::move(pool)](int64_t elements, const at::TensorOptions& options) {
+    return pool->make(elements, options);
+  };
+}
+
+}  // namespace argosy::parallel::sharded
