@@ -121,16 +121,20 @@ void broadcast(const at::Tensor& tensor, const Group& group, const RootOptions& 
                                    const Group& group,
                                    const RootOptions& options = {});
 
+struct AllGatherOptions {
+  std::chrono::milliseconds timeout{0};
+  transport::TrainingPlace place{};  ///< as for all_reduce()
+};
 /// Writes rank r's `input` into outputs[r] on every rank. A list has one tensor for each rank; all
 /// have one shape and dtype.
 void all_gather(const std::vector<at::Tensor>& outputs,
                 const at::Tensor& input,
                 const Group& group,
-                const TimeoutOptions& options = {});
+                const AllGatherOptions& options = {});
 [[nodiscard]] Work all_gather_async(const std::vector<at::Tensor>& outputs,
                                     const at::Tensor& input,
                                     const Group& group,
-                                    const TimeoutOptions& options = {});
+                                    const AllGatherOptions& options = {});
 /// The same into new tensors, which are parts of one block of memory.
 [[nodiscard]] std::vector<at::Tensor> all_gather(const at::Tensor& input,
                                                  const Group& group,

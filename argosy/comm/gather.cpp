@@ -75,16 +75,18 @@ Tensors new_tensors(std::string_view op, const at::Tensor& input, const Group& g
 Call all_gather_call(const Tensors& outputs,
                      const at::Tensor& input,
                      const Group& group,
-                     const TimeoutOptions& options) {
+                     const AllGatherOptions& options) {
   static constexpr std::string_view kOp = "all_gather";
   GroupState& state = usable(group, kOp);
   const Route route = route_of(state, input);
   const Buffer from = Buffer::to_read(kOp, input, route.medium);
   check_list(kOp, outputs, state, input);
   const Buffer to = Buffer::to_write(kOp, outputs, route.medium);
+  OperationInfo info = describe(state, kOp, input, from, "");
+  info.place = options.place;
   return {state,
           options.timeout,
-          describe(state, kOp, input, from, ""),
+          std::move(info),
           [from, to](Transport& transport, const Deadline& deadline) {
             transport.all_gather(
                 from.data(), to.data(), from.count(), from.dtype(), deadline.remaining());
@@ -226,18 +228,18 @@ Call all_to_all_call(const Tensors& outputs,
 void all_gather(const Tensors& outputs,
                 const at::Tensor& input,
                 const Group& group,
-                const TimeoutOptions& options) {
+                const AllGatherOptions& options) {
   all_gather_call(outputs, input, group, options).run();
 }
 Work all_gather_async(const Tensors& outputs,
                       const at::Tensor& input,
                       const Group& group,
-                      const TimeoutOptions& options) {
+                      const AllGatherOptions& options) {
   return all_gather_call(outputs, input, group, options).submit();
 }
 Tensors all_gather(const at::Tensor& input, const Group& group, const TimeoutOptions& options) {
   Tensors outputs = new_tensors("all_gather", input, group);
-  all_gather(outputs, input, group, options);
+  all_gather(outputs, input, group, {.timeout = options.timeout});
   return outputs;
 }
 

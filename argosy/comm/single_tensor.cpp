@@ -84,8 +84,10 @@ Work all_gather_into_tensor_async(const at::Tensor& output,
                                   const at::Tensor& input,
                                   const Group& group,
                                   const TimeoutOptions& options) {
-  return all_gather_async(
-      parts_of("all_gather_into_tensor", output, input, group), input, group, options);
+  return all_gather_async(parts_of("all_gather_into_tensor", output, input, group),
+                          input,
+                          group,
+                          {.timeout = options.timeout});
 }
 
 void reduce_scatter_tensor(const at::Tensor& output,

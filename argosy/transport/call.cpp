@@ -24,7 +24,7 @@ uint64_t digest(const Call& call) {
   all = mixed(all, call.parts);
   all = mixed(all, static_cast<uint64_t>(call.place.update) << 32U | call.place.pass);
   all = mixed(all, call.place.frozen);
-  all = mixed(all, call.place.layout);
+  all = mixed(all, static_cast<uint64_t>(call.place.unit) << 32U | call.place.layout);
   all = mixed(all, call.exact ? 1 : 0);
   return mixed(all, call.step);
 }
@@ -104,6 +104,16 @@ std::string out_of_step(std::string_view rank,
                         const TrainingPlace& place,
                         std::string_view other_rank,
                         const TrainingPlace& other) {
+  if (place.unit != other.unit) {
+    return fmt::format(
+        "{} uses unit {} of its divided parameters while {} uses unit {}: all ranks must use them "
+        "in the same order. Where they go different ways through a model, hold "
+        "whole_parameters()",
+        rank,
+        place.unit,
+        other_rank,
+        other.unit);
+  }
   if (is_step(place) && is_step(other)) {
     return fmt::format(
         "{} is in step {} of an optimizer while {} is in step {} of one: all ranks "

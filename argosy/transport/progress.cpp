@@ -12,7 +12,7 @@ namespace {
 /// Returns the fields of a call in their order: "1,0,2,-1,400,0,5,0,0,0,0,0,1". Only processes of
 /// the same release read it.
 std::string as_numbers(const Call& call) {
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}",
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                      static_cast<int>(call.op),
                      static_cast<int>(call.dtype),
                      static_cast<int>(call.reduction),
@@ -25,6 +25,7 @@ std::string as_numbers(const Call& call) {
                      call.place.pass,
                      call.place.frozen,
                      call.place.layout,
+                     call.place.unit,
                      call.exact ? 1 : 0);
 }
 
@@ -33,7 +34,7 @@ std::optional<Call> from_numbers(const std::string& text) {
   for (const std::string& word : strings::split(text, ',')) {
     fields.push_back(strings::parse_int(word).value_or(-1));
   }
-  if (fields.size() != 13) {
+  if (fields.size() != 14) {
     return std::nullopt;
   }
   return Call{.op = static_cast<Op>(fields[0]),
@@ -44,11 +45,12 @@ std::optional<Call> from_numbers(const std::string& text) {
               .parts = static_cast<uint64_t>(fields[5]),
               .seq = fields[6],
               .step = static_cast<uint64_t>(fields[7]),
-              .exact = fields[12] == 1,
+              .exact = fields[13] == 1,
               .place = {.update = static_cast<uint32_t>(fields[8]),
                         .pass = static_cast<uint32_t>(fields[9]),
                         .frozen = static_cast<uint32_t>(fields[10]),
-                        .layout = static_cast<uint32_t>(fields[11])}};
+                        .layout = static_cast<uint32_t>(fields[11]),
+                        .unit = static_cast<uint32_t>(fields[12])}};
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ struct TrainingPlace {
   uint32_t pass = 0;    ///< 0: in optimizer.step(); `update` then counts the optimizer's steps
   uint32_t frozen = 0;  ///< a digest of the frozen parameters; 0: no parameter is frozen
   uint32_t layout = 0;  ///< a digest of the order in which their elements lie in memory
+  uint32_t unit = 0;    ///< of divided parameters that a gather makes whole, from 1 on
 
   friend bool operator==(const TrainingPlace&, const TrainingPlace&) = default;
 };

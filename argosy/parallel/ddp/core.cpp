@@ -74,6 +74,17 @@ void check_norms(const torch::nn::Module& module, const comm::LeafDeal& deal) {
   }
 }
 
+/// Ranks gather together, so each makes as many passes.
+void check_even(const comm::LeafDeal& deal) {
+  ARGOSY_CHECK(deal.leaves() % deal.ranks() == 0,
+               "parallel.fully_shard",
+               "{} virtual ranks cannot be divided evenly among {} processes, which must make "
+               "equally many passes where parameters are divided. Choose a number of virtual ranks "
+               "that all numbers of processes divide, such as 12 for 1, 2, 3, 4, 6 and 12",
+               deal.leaves(),
+               deal.ranks());
+}
+
 std::optional<engine::AutocastOptions> autocast_of(const DdpOptions& options,
                                                    at::DeviceType device) {
   if (!options.autocast.has_value()) {
@@ -158,6 +169,7 @@ void Core::prepare() {
 }
 
 void Core::shard_parameters() {
+  check_even(*deal_);
   std::vector<int> all(static_cast<size_t>(group_.size()));
   std::iota(all.begin(), all.end(), 0);
   const auto kept = options_.shard->reshard_after_forward
@@ -461,6 +473,9 @@ void Core::deal_to(int64_t virtual_ranks) {
                "the number of virtual ranks cannot change once gradients are scattered. Set it "
                "before distributed_optimizer(), or leave scatter_gradients out.");
   check_norms(*module_, *deal);
+  if (shards_ != nullptr) {
+    check_even(*deal);
+  }
   options_ = options;
   deal_ = deal;
   spares_ = Spares(*deal_, group_, options_.timeout);

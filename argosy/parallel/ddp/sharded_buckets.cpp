@@ -172,7 +172,7 @@ IndexRange ShardedBuckets::part_of(const at::Tensor& parameter) const {
 at::Tensor ShardedBuckets::values_of(const at::Tensor& parameter) const {
   if (const auto memory = sharded::ShardedMemory::of(parameter)) {
     (void)place_of(parameter);
-    return memory->part_of(parameter);
+    return memory->part_to_write(parameter);
   }
   return optim::elements_of(parameter.detach(), part_of(parameter));
 }
@@ -180,7 +180,7 @@ at::Tensor ShardedBuckets::values_of(const at::Tensor& parameter) const {
 at::Tensor ShardedBuckets::gradient_of(const at::Tensor& parameter) const {
   const at::Tensor& grad = parameter.grad();
   if (const auto memory = sharded::ShardedMemory::of(grad)) {
-    return memory->part_of(grad);
+    return memory->part_to_write(grad);
   }
   const at::Tensor ordered =
       engine::same_storage_order(parameter, grad) && !grad.is_neg()

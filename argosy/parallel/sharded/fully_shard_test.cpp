@@ -37,7 +37,7 @@ struct BlocksImpl : torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x) {
     torch::Tensor hidden = in(x);
     for (const auto& block : *blocks) {
-      hidden = hidden + block->as<torch::nn::Sequential>()->forward(hidden);
+      hidden = hidden + block->as<torch::nn::Sequential>()->forward(hidden.to(at::kFloat));
     }
     return out(hidden);
   }
@@ -215,7 +215,8 @@ TEST(FullyShard, GathersTheNextUnitAheadAndKeepsFew) {
       };
       for (int step = 0; step < 3; ++step) {
         pair.backward(group, step);
-        reshard ? EXPECT_LE(whole(), 3) : EXPECT_EQ(whole(), 6);
+        EXPECT_THAT(whole(),
+                    reshard ? ::testing::Matcher<int>(::testing::Le(3)) : ::testing::Eq(6));
         pair.update();
         EXPECT_EQ(whole(), 0);
       }
@@ -309,6 +310,8 @@ TEST(FullyShard, WhatAllWriteAlikeIsKept) {
     for (const at::Tensor& parameter : pair.sharded.parameters()) {
       EXPECT_NE(parameter.storage().data(), nullptr);
     }
+    EXPECT_THAT(testing::error_of([&] { pair.optimizer.step(); }),
+                ::testing::HasSubstr("while whole_parameters() holds"));
   });
 }
 
@@ -349,17 +352,17 @@ struct OddImpl : torch::nn::Module {
     table = register_module("table", torch::nn::Embedding(9, 6));
     frozen = register_module("frozen", torch::nn::Linear(6, 6));
     rare = register_module("rare", torch::nn::Linear(6, 6));
-    head = register_module("head", torch::nn::Linear(torch::nn::LinearOptions(6, 9).bias(false)));
     testing::fill(*this, 1);
-    head->weight = head->register_parameter("weight", table->weight);
+    tied = register_parameter("tied", table->weight);
     frozen->weight.requires_grad_(false);
   }
   torch::Tensor forward(const torch::Tensor& tokens, bool with_rare) {
     at::Tensor x = frozen(table(tokens)).tanh();
-    return head(with_rare ? rare(x) : x);
+    return torch::nn::functional::linear(with_rare ? rare(x) : x, tied);
   }
   torch::nn::Embedding table{nullptr};
-  torch::nn::Linear frozen{nullptr}, rare{nullptr}, head{nullptr};
+  torch::nn::Linear frozen{nullptr}, rare{nullptr};
+  torch::Tensor tied;
 };
 TORCH_MODULE(Odd);
 
@@ -378,7 +381,7 @@ TEST(FullyShard, TiedFrozenAndUnusedParameters) {
         plain.module()->frozen->bias.requires_grad_(false);
       }
       const at::Tensor tokens = (at::arange(4, at::kLong) * (2 + step) + group.rank()) % 9;
-      const bool rare = step % 3 == 0 || (step % 3 == 1 && group.rank() == 0);
+      const bool rare = step % 3 == 0;
       for (auto* const model : {&sharded, &plain}) {
         (*model)(tokens, rare).square().mean().backward();
       }
@@ -398,6 +401,168 @@ TEST(FullyShard, TiedFrozenAndUnusedParameters) {
     for (size_t i = 0; i < plain.parameters().size(); ++i) {
       expect_same_bits(sharded.parameters()[i], plain.parameters()[i], std::to_string(i));
     }
+  });
+}
+
+TEST(FullyShard, VirtualRanksHaveTheSameBitsOnAnyNumberOfProcesses) {
+  std::vector<std::vector<at::Tensor>> results;
+  for (const int size : {1, 2, 3, 6}) {
+    for (const bool sharded : {true, false}) {
+      std::vector<at::Tensor> result;
+      on_ranks(size, [&](comm::Group& group) {
+        DdpOptions options{.shared_memory = false, .virtual_ranks = 6};
+        Wrapper model =
+            sharded ? fully_shard(Blocks(), group, {.shard = small_units(), .virtual_ranks = 6})
+                    : Wrapper(Blocks(), group, options);
+        optim::Optimizer optimizer = optimizers()[3].make(model);
+        (void)model.divide_step(optimizer);
+        const IndexRange leaves = even_part(6, size, group.rank());
+        for (int step = 0; step < 3; ++step) {
+          for (int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
+            for (int micro = 0; micro < 2; ++micro) {
+              model.begin({.leaf = leaf - leaves.begin,
+                           .leaves = leaves.size(),
+                           .micro = micro,
+                           .micros = 2});
+              model(
+                  values({4, 3}, static_cast<double>(leaf) + 10.0 * step + 0.5 * micro, at::kFloat))
+                  .square()
+                  .mean()
+                  .backward();
+            }
+          }
+          model.end_update();
+          optimizer.step();
+          optimizer.zero_grad();
+        }
+        const WholeParameters whole = model.whole_parameters();
+        if (group.rank() == 0) {
+          for (const at::Tensor& parameter : model.parameters()) {
+            result.push_back(parameter.detach().clone());
+          }
+        }
+      });
+      results.push_back(result);
+    }
+  }
+  for (const auto& result : results) {
+    ASSERT_EQ(result.size(), results[0].size());
+    for (size_t i = 0; i < result.size(); ++i) {
+      expect_same_bits(result[i], results[0][i], "parameter " + std::to_string(i));
+    }
+  }
+}
+
+TEST(FullyShard, HasTheBitsOverTwoHosts) {
+  const auto outcomes = testing::try_ranks_over("hierarchical", [](const comm::Group& group) {
+    Pair pair(group, optimizers()[2]);
+    for (int step = 0; step < 4; ++step) {
+      pair.backward(group, step);
+      pair.update();
+    }
+    pair.compare("over two hosts");
+  });
+  for (const test::RankOutcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.error, "");
+  }
+}
+
+TEST(FullyShard, AutocastHasTheBitsToo) {
+  on_ranks(2, [&](comm::Group& group) {
+    DdpOptions options{.shared_memory = false, .autocast = at::kBFloat16};
+    Wrapper plain(Blocks(), group, options);
+    options.shard = small_units();
+    Wrapper sharded = fully_shard(Blocks(), group, options);
+    optim::Optimizer a = optim::AdamW(sharded, {.lr = 0.01});
+    optim::Optimizer b = optim::AdamW(plain, {.lr = 0.01});
+    (void)sharded.divide_step(a);
+    for (int step = 0; step < 4; ++step) {
+      for (Wrapper* const model : {&sharded, &plain}) {
+        (*model)(values({4, 3}, group.rank() + 10.0 * step, at::kFloat)).square().mean().backward();
+      }
+      for (optim::Optimizer* const each : {&a, &b}) {
+        each->step();
+        each->zero_grad();
+      }
+    }
+    for (size_t i = 0; i < plain.parameters().size(); ++i) {
+      expect_same_bits(sharded.parameters()[i], plain.parameters()[i], std::to_string(i));
+    }
+  });
+}
+
+TEST(FullyShard, AStateGoesInAndOut) {
+  on_ranks(3, [&](comm::Group& group) {
+    Pair pair(group, optimizers()[3]);
+    for (int step = 0; step < 2; ++step) {
+      pair.backward(group, step);
+      pair.update();
+    }
+    Pair other(group, optimizers()[3]);
+    {
+      const WholeParameters whole = other.sharded.whole_parameters();
+      const torch::NoGradGuard no_grad;
+      for (size_t i = 0; i < pair.plain.parameters().size(); ++i) {
+        other.sharded.parameters()[i].copy_(pair.plain.parameters()[i]);
+        other.plain.parameters()[i].copy_(pair.plain.parameters()[i]);
+      }
+    }
+    other.optimizer.load_state_dict(pair.plain_optimizer.state_dict().clone());
+    other.plain_optimizer.load_state_dict(pair.optimizer.state_dict().clone());
+    for (int step = 2; step < 4; ++step) {
+      other.backward(group, step);
+      other.update();
+    }
+    other.compare("went on");
+  });
+}
+
+TEST(FullyShard, LivesAsLongAsItsModule) {
+  on_ranks(2, [&](comm::Group& group) {
+    Blocks net;
+    at::Tensor before;
+    {
+      const Wrapper model = fully_shard(net, group, {.shard = small_units()});
+      before = net->in->weight.detach().clone();
+    }
+    expect_same_bits(net->in->weight, before, "after the wrapper");
+  });
+}
+
+TEST(FullyShard, RanksThatUseOtherUnitsAreNamed) {
+  const auto outcomes = testing::try_ranks_over("shm", [&](const comm::Group& group) {
+    DdpOptions options{.find_unused_parameters = true, .shard = small_units()};
+    auto model = fully_shard(Odd(), group, options);
+    if (group.rank() == 1) {
+      (void)model.module()->rare(at::ones({1, 6}));
+    }
+    (void)model(at::arange(4, at::kLong), true);
+  });
+  for (const test::RankOutcome& outcome : outcomes) {
+    EXPECT_THAT(outcome.error, ::testing::HasSubstr("of its divided parameters while"));
+  }
+}
+
+TEST(FullyShard, RefusesWhatItCannotDo) {
+  on_ranks(2, [&](comm::Group& group) {
+    using ::testing::HasSubstr;
+    EXPECT_THAT(testing::error_of([&] {
+                  (void)fully_shard(
+                      Blocks(), group, {.memory_format = engine::MemoryFormat::kAuto});
+                }),
+                HasSubstr("memory_format = auto needs whole weights"));
+    EXPECT_THAT(
+        testing::error_of([&] { (void)fully_shard(Blocks(), group, {.virtual_ranks = 3}); }),
+        HasSubstr("3 virtual ranks cannot be divided evenly among 2 processes"));
+    Wrapper model = fully_shard(Blocks(), group, {.shard = small_units()});
+    optim::Optimizer optimizer = optim::SGD(model, {.lr = 0.1});
+    EXPECT_THAT(testing::error_of([&] { (void)model.join(); }), HasSubstr("join()"));
+    EXPECT_THAT(
+        testing::error_of([&] { (void)model.divide_step(optimizer, {.share_parameters = true}); }),
+        HasSubstr("for ranks that have all parameters"));
+    model(values({4, 3}, 1, at::kFloat)).sum().backward();
+    EXPECT_THAT(testing::error_of([&] { optimizer.step(); }),
+                HasSubstr("in.weight: its values are divided among processes"));
   });
 }
 

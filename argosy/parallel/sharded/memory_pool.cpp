@@ -30,7 +30,8 @@ struct Apart {
 
 at::Tensor MemoryPool::make(int64_t elements, const at::TensorOptions& options) {
   ARGOSY_INVARIANT(elements % group_.size() == 0, "parallel.sharded.make");
-  const auto memory = std::make_shared<ShardedMemory>(shared_from_this(), elements, options);
+  const auto memory =
+      std::make_shared<ShardedMemory>(shared_from_this(), ++made_, elements, options);
   return memory->make_flat(elements, options.requires_grad(false));
 }
 
@@ -43,6 +44,10 @@ void MemoryPool::begin_sequence() {
 void MemoryPool::drop_all() {
   const Lock lock(mutex_);
   for (ShardedMemory* const memory : std::vector<ShardedMemory*>(whole_)) {
+    ARGOSY_CHECK(!memory->held_,
+                 "parallel.fully_shard",
+                 "optimizer.step() was called while whole_parameters() holds the values that it "
+                 "is about to change. Let the guard go first");
     memory->keep();
   }
 }
@@ -150,9 +155,11 @@ void MemoryPool::forget(const ShardedMemory& memory) {
 // --- One memory --------------------------------------------------------------------------------
 
 ShardedMemory::ShardedMemory(std::shared_ptr<MemoryPool> pool,
+                             uint32_t number,
                              int64_t elements,
                              const at::TensorOptions& options)
     : pool_(std::move(pool)),
+      number_(number),
       part_(at::zeros({elements / pool_->group().size()}, options.requires_grad(false))) {}
 
 ShardedMemory::~ShardedMemory() {
@@ -181,6 +188,12 @@ at::Tensor ShardedMemory::part_of(const at::Tensor& view) {
   const int64_t first =
       range.size() == 0 ? 0 : view.storage_offset() + range.begin - pool_->group().rank() * share();
   return part().narrow(0, first, range.size());
+}
+
+at::Tensor ShardedMemory::part_to_write(const at::Tensor& view) {
+  const Lock lock(pool_->mutex_);
+  keep();
+  return part_of(view);
 }
 
 bool ShardedMemory::make_room() {
@@ -233,10 +246,11 @@ void ShardedMemory::after_use() noexcept {
 void ShardedMemory::start() {
   memory_ = at::empty({share() * pool_->group().size()}, part_.options());
   try {
-    coming_ = comm::all_gather_async(memory_.chunk(pool_->group().size()),
-                                     part_,
-                                     pool_->group(),
-                                     {.timeout = pool_->options_.timeout});
+    coming_ = comm::all_gather_async(
+        memory_.chunk(pool_->group().size()),
+        part_,
+        pool_->group(),
+        {.timeout = pool_->options_.timeout, .place = {.update = 1, .pass = 1, .unit = number_}});
   } catch (...) {
     memory_ = at::Tensor();
     throw;

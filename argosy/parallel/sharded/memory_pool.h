@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -44,6 +45,7 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   /// Begins a sequence of uses that repeats: a forward and its backward.
   void begin_sequence();
   /// Lets all memories keep their parts only, with what was written into them.
+  /// Errors: UsageError if some are held.
   void drop_all();
   /// Collective: makes these whole, and keeps them so until release().
   void hold(const std::vector<std::shared_ptr<ShardedMemory>>& memories);
@@ -66,6 +68,7 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   std::vector<ShardedMemory*> whole_{};  // or coming; the one used last is the last one
   std::vector<ShardedMemory*> sequence_{}, last_sequence_{};
   std::size_t place_ = 0;  // in last_sequence_, of the one that is expected
+  uint32_t made_ = 0;      // memories
   std::exception_ptr error_{};
 };
 
@@ -73,7 +76,9 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
 /// uses it: an all-gather brings it. What is written into the whole, by all ranks alike, is kept.
 class ShardedMemory final : public engine::ComingMemory {
  public:
+  /// `number`: from 1 on; ranks compare it in each gather.
   ShardedMemory(std::shared_ptr<MemoryPool> pool,
+                uint32_t number,
                 int64_t elements,
                 const at::TensorOptions& options);
   ~ShardedMemory() override;
@@ -91,6 +96,8 @@ class ShardedMemory final : public engine::ComingMemory {
   /// memory, and those elements.
   [[nodiscard]] IndexRange range_of(const at::Tensor& view) const;
   [[nodiscard]] at::Tensor part_of(const at::Tensor& view);
+  /// The same to be written: a whole that is there goes, for it would be out of date.
+  [[nodiscard]] at::Tensor part_to_write(const at::Tensor& view);
 
   /// Gives it memory for all elements, of no certain values, and returns true, unless it is whole.
   /// It stays until drop() or keep().
@@ -115,6 +122,7 @@ class ShardedMemory final : public engine::ComingMemory {
   [[nodiscard]] int64_t share() const { return part_.numel(); }
 
   const std::shared_ptr<MemoryPool> pool_;
+  const uint32_t number_;
   at::Tensor part_;
   at::Tensor memory_{};  // for the whole; undefined where there is none
   comm::Work coming_{};
