@@ -170,25 +170,45 @@ void Core::prepare() {
 
 void Core::shard_parameters() {
   check_even(*deal_);
-  std::vector<int> all(static_cast<size_t>(group_.size()));
-  std::iota(all.begin(), all.end(), 0);
-  const auto kept = options_.shard->reshard_after_forward
-                        ? static_cast<size_t>(options_.shard->kept)
-                        : std::numeric_limits<size_t>::max();
+  const ShardOptions& shard = *options_.shard;
+  const int ranks = group_.size();
+  const int degree = shard.degree == 0 ? ranks : shard.degree;
+  ARGOSY_CHECK(ranks % degree == 0,
+               "parallel.fully_shard",
+               "shard: {} ranks cannot be divided into groups of degree = {}",
+               ranks,
+               degree);
+  ShardedBuckets::Homes homes;
+  std::vector<int> together, alike;  // who divides the values with this rank, who has the same
+  for (int rank = 0; rank < ranks; ++rank) {
+    homes.pieces.push_back(rank % degree * (ranks / degree) + rank / degree);
+    if (rank / degree == group_.rank() / degree) {
+      together.push_back(rank);
+    }
+    if (rank % degree == group_.rank() % degree) {
+      alike.push_back(rank);
+    }
+  }
   // Gathers have an order of their own, beside the reductions.
-  values_ = std::make_shared<sharded::MemoryPool>(
-      group_.new_group(all, {.label = "parameters"}),
-      sharded::PoolOptions{.kept = kept, .timeout = options_.timeout});
-  const BucketPlan plan = sharded::plan_units(*module_, table_, *options_.shard);
+  const comm::Group sharding =
+      group_.new_group(together, {.members_only = true, .label = "sharding"});
+  homes.replicas = group_.new_group(alike, {.members_only = true, .label = "dp"});
+  values_ = homes.pool = std::make_shared<sharded::MemoryPool>(
+      sharding,
+      sharded::PoolOptions{.kept = shard.reshard_after_forward ? static_cast<size_t>(shard.kept)
+                                                               : std::numeric_limits<size_t>::max(),
+                           .timeout = options_.timeout});
+  const BucketPlan plan = sharded::plan_units(*module_, table_, shard);
   reducer_ = Reducer::create(table_, group_, options_, deal_, plan);
-  reducer_->scatter(pool_of_gradients());
+  reducer_->scatter(pool_of_gradients(homes.pieces));
   reducer_->ask(values_);
-  shards_ = std::make_shared<ShardedBuckets>(parameters(), plan, group_, options_.timeout, values_);
+  shards_ = std::make_shared<ShardedBuckets>(
+      parameters(), plan, group_, options_.timeout, std::move(homes));
 }
 
-std::shared_ptr<sharded::MemoryPool> Core::pool_of_gradients() const {
+std::shared_ptr<sharded::MemoryPool> Core::pool_of_gradients(const std::vector<int>& pieces) const {
   return std::make_shared<sharded::MemoryPool>(
-      group_, sharded::PoolOptions{.ahead = false, .timeout = options_.timeout});
+      group_, sharded::PoolOptions{.ahead = false, .timeout = options_.timeout, .parts = pieces});
 }
 
 engine::NamedTensors Core::parameters() const {

@@ -116,7 +116,8 @@ class Core final {
   [[nodiscard]] bool averages() const;
   void prepare();
   void shard_parameters();
-  [[nodiscard]] std::shared_ptr<sharded::MemoryPool> pool_of_gradients() const;
+  [[nodiscard]] std::shared_ptr<sharded::MemoryPool> pool_of_gradients(
+      const std::vector<int>& pieces = {}) const;
   bool divide_sharded(const optim::Optimizer& optimizer, const DivideOptions& options);
   [[nodiscard]] engine::NamedTensors parameters() const;
   void look_at_gradients();

@@ -108,8 +108,8 @@ bool Divisions::add(const std::shared_ptr<optim::OptimizerImpl>& optimizer,
 void Divisions::add_sharded(const std::shared_ptr<optim::OptimizerImpl>& optimizer,
                             engine::NamedTensors parameters,
                             const BucketPlan& plan) {
-  const auto sharded =
-      std::make_shared<ShardedBuckets>(std::move(parameters), plan, group_, timeout_);
+  const auto sharded = std::make_shared<ShardedBuckets>(
+      std::move(parameters), plan, group_, timeout_, ShardedBuckets::Homes());
   optimizer->shard(sharded);
   divided_.push_back({.optimizer = optimizer, .sharded = sharded});
   log::info("[parallel.ddp] {} ranks divide the optimizer's steps and state, and gradients",

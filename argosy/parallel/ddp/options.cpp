@@ -15,6 +15,8 @@ void DdpOptions::validate() const {
   ARGOSY_CHECK(
       virtual_ranks >= 0, kWhere, "virtual_ranks must not be negative, got {}", virtual_ranks);
   if (shard.has_value()) {
+    ARGOSY_CHECK(
+        shard->degree >= 0, kWhere, "shard: degree must not be negative, got {}", shard->degree);
     ARGOSY_CHECK(shard->unit_bytes >= 0 && shard->kept >= 0,
                  kWhere,
                  "shard: unit_bytes and kept must not be negative, got {} and {}",

@@ -25,6 +25,11 @@ enum class NonfiniteGradient {
 
 /// How ranks divide a model's parameters (ZeRO stage 3). See DdpOptions::shard.
 struct ShardOptions {
+  /// The number of ranks, one after the other, that divide the parameters; 0: all. With fewer than
+  /// all, each such group has all parameters, so that a gather stays inside of it (of a host),
+  /// while gradients and the optimizer's state are divided among all ranks. Divides the group's
+  /// size.
+  int degree = 0;
   /// Names of modules whose parameters are gathered together; `*` stands for any characters.
   /// Empty: the children of the outermost ModuleLists and Sequentials, and whatever has none in it.
   /// Parameters outside of all units make one of their own.
@@ -116,7 +121,8 @@ struct DivideOptions {
   /// reduced to the rank that updates them, and an all-gather hands the new values out: the bytes
   /// of an all-reduce, and a rank keeps 1/N of the optimizer's state. Where ranks share memory,
   /// steps are divided there as always, and gradients stay whole. Everywhere else:
-  /// - After backward() a rank keeps the averages of its own part of the gradients. Whoever reads or
+  /// - After backward() a rank keeps the averages of its own part of the gradients. Whoever reads
+  /// or
   ///   writes a grad() has all of it gathered, so all ranks must do so. Clip by the optimizer's
   ///   grad_clip, which gathers nothing.
   /// - Parameters move to new memory. Aliases from before (`p.detach()`) keep the old values.

@@ -48,8 +48,11 @@ ShardedBuckets::ShardedBuckets(engine::NamedTensors parameters,
                                const BucketPlan& plan,
                                const comm::Group& group,
                                std::chrono::milliseconds timeout,
-                               std::shared_ptr<sharded::MemoryPool> pool)
-    : parameters_(std::move(parameters)), group_(group), timeout_(timeout), pool_(std::move(pool)) {
+                               Homes homes)
+    : parameters_(std::move(parameters)),
+      group_(group),
+      timeout_(timeout),
+      homes_(std::move(homes)) {
   follow(plan);
 }
 
@@ -59,8 +62,10 @@ void ShardedBuckets::follow(const BucketPlan& plan) {
   for (const auto& [name, tensor] : parameters_) {
     tensors.push_back(tensor);
   }
-  values_ = make_buckets(
-      plan, tensors, pool_ != nullptr ? sharded::in_pool(pool_) : ordinary_memory(), group_.size());
+  values_ = make_buckets(plan,
+                         tensors,
+                         homes_.pool != nullptr ? sharded::in_pool(homes_.pool) : ordinary_memory(),
+                         group_.size());
   places_.clear();
   for (std::size_t b = 0; b < values_.size(); ++b) {
     const Bucket& bucket = values_[b];
@@ -104,7 +109,7 @@ void ShardedBuckets::leave() noexcept {
   try {
     for (const auto& [impl, place] : places_) {
       at::Tensor parameter = parameters_[place.parameter].second;
-      if (pool_ == nullptr &&
+      if (homes_.pool == nullptr &&
           parameter.data_ptr() == values_[place.bucket].views[place.slot].data_ptr()) {
         parameter.set_data(parameter.detach().clone());  // else the program has moved it
       }
@@ -126,7 +131,7 @@ void ShardedBuckets::hold(bool whole) {
     }
   }
   if (!memories.empty()) {
-    whole ? pool_->hold(memories) : pool_->release(memories);
+    whole ? homes_.pool->hold(memories) : homes_.pool->release(memories);
   }
 }
 
@@ -154,8 +159,13 @@ const ShardedBuckets::Place& ShardedBuckets::place_of(const at::Tensor& paramete
   return found->second;
 }
 
-int64_t ShardedBuckets::share(std::size_t bucket) const {
+int64_t ShardedBuckets::piece_size(std::size_t bucket) const {
   return values_[bucket].flat.numel() / group_.size();
+}
+
+int64_t ShardedBuckets::own_piece() const {
+  return homes_.pieces.empty() ? group_.rank()
+                               : homes_.pieces[static_cast<std::size_t>(group_.rank())];
 }
 
 IndexRange ShardedBuckets::part_of(const at::Tensor& parameter) const {
@@ -163,18 +173,22 @@ IndexRange ShardedBuckets::part_of(const at::Tensor& parameter) const {
     return {};
   }
   const Place& place = place_of(parameter);
-  const auto within = [&](int64_t rank) {
-    return std::clamp<int64_t>(rank * share(place.bucket) - place.offset, 0, parameter.numel());
+  const auto within = [&](int64_t piece) {
+    return std::clamp<int64_t>(
+        piece * piece_size(place.bucket) - place.offset, 0, parameter.numel());
   };
-  return {within(group_.rank()), within(group_.rank() + 1)};
+  return {within(own_piece()), within(own_piece() + 1)};
 }
 
 at::Tensor ShardedBuckets::values_of(const at::Tensor& parameter) const {
-  if (const auto memory = sharded::ShardedMemory::of(parameter)) {
-    (void)place_of(parameter);
-    return memory->part_to_write(parameter);
+  const IndexRange part = part_of(parameter);
+  const auto memory = sharded::ShardedMemory::of(parameter);
+  if (memory == nullptr) {
+    return optim::elements_of(parameter.detach(), part);
   }
-  return optim::elements_of(parameter.detach(), part_of(parameter));
+  const at::Tensor kept = memory->part_to_write(parameter);  // the piece is in it
+  const int64_t first = part.size() == 0 ? 0 : part.begin - memory->range_of(parameter).begin;
+  return kept.narrow(0, first, part.size());
 }
 
 at::Tensor ShardedBuckets::gradient_of(const at::Tensor& parameter) const {
@@ -191,21 +205,23 @@ at::Tensor ShardedBuckets::gradient_of(const at::Tensor& parameter) const {
 
 /// What a rank has gathered is about to be out of date.
 void ShardedBuckets::begin() {
-  if (pool_ != nullptr) {
-    pool_->check();
-    pool_->drop_all();
+  if (homes_.pool != nullptr) {
+    homes_.pool->check();
+    homes_.pool->drop_all();
   }
 }
 
 void ShardedBuckets::hand_out() {
   check_there();
-  if (pool_ != nullptr) {
-    return;
-  }
+  const comm::Group& others = homes_.pool != nullptr ? homes_.replicas : group_;
   std::vector<comm::Work> all;
   for (const Bucket& bucket : values_) {
-    const at::Tensor& own = bucket.parts[static_cast<std::size_t>(group_.rank())];
-    all.push_back(comm::all_gather_async(bucket.parts, own, group_, {.timeout = timeout_}));
+    const std::vector<at::Tensor> pieces =
+        bucket.memory != nullptr ? bucket.memory->part().chunk(others.size()) : bucket.parts;
+    const at::Tensor& own = pieces[static_cast<std::size_t>(others.rank())];
+    if (others.size() > 1) {
+      all.push_back(comm::all_gather_async(pieces, own, others, {.timeout = timeout_}));
+    }
   }
   for (const comm::Work& each : all) {
     each.wait();
@@ -231,7 +247,7 @@ void ShardedBuckets::gather(const std::vector<Shard>& shards, const Take& take) 
   check_there();
   const at::NoGradGuard no_grad;
   for (std::size_t b = 0; b < values_.size(); ++b) {
-    const at::Tensor mine = at::zeros({share(b)}, values_[b].flat.options());
+    const at::Tensor mine = at::zeros({piece_size(b)}, values_[b].flat.options());
     std::vector<std::size_t> here;
     for (std::size_t i = 0; i < shards.size(); ++i) {
       const auto& [parameter, part] = shards[i];
@@ -240,7 +256,7 @@ void ShardedBuckets::gather(const std::vector<Shard>& shards, const Take& take) 
       }
       here.push_back(i);
       const int64_t first =
-          place_of(parameter).offset + part_of(parameter).begin - group_.rank() * share(b);
+          place_of(parameter).offset + part_of(parameter).begin - own_piece() * piece_size(b);
       if (part.numel() > 0) {
         mine.narrow(0, first, part.numel()).copy_(part);
       }
@@ -248,8 +264,11 @@ void ShardedBuckets::gather(const std::vector<Shard>& shards, const Take& take) 
     if (here.empty()) {
       continue;
     }
-    const at::Tensor whole = at::empty({share(b) * group_.size()}, mine.options());
-    comm::all_gather(whole.chunk(group_.size()), mine, group_, {.timeout = timeout_});
+    const at::Tensor whole = at::empty({piece_size(b) * group_.size()}, mine.options());
+    comm::all_gather(sharded::parts_of(whole, group_.size(), homes_.pieces),
+                     mine,
+                     group_,
+                     {.timeout = timeout_});
     for (const std::size_t i : here) {
       const Place& place = place_of(shards[i].parameter);
       take(i, view_in(whole, place.offset, values_[b].views[place.slot]));

@@ -24,13 +24,23 @@ namespace argosy::parallel::ddp {
 /// which gathers a bucket when somebody uses a parameter.
 class ShardedBuckets final : public optim::ShardedStep {
  public:
+  /// Where ranks keep the values of parameters.
+  struct Homes {
+    /// Of the ranks that divide the values; nullptr: each rank has all.
+    std::shared_ptr<sharded::MemoryPool> pool{};
+    /// The ranks that keep the same part of the values, each of which updates a piece of that.
+    comm::Group replicas{};
+    /// Which of the equal pieces of a bucket each rank of the group updates; empty: that of its own
+    /// number.
+    std::vector<int> pieces{};
+  };
   /// Gives the parameters memory in this order, with their values. `timeout` applies to each
-  /// operation; zero means the group's. `pool`: for parameters that are parts; nullptr: whole ones.
+  /// operation; zero means the group's.
   ShardedBuckets(engine::NamedTensors parameters,
                  const BucketPlan& plan,
                  const comm::Group& group,
                  std::chrono::milliseconds timeout,
-                 std::shared_ptr<sharded::MemoryPool> pool = nullptr);
+                 Homes homes);
 
   /// The same in another order. The optimizer has whole states meanwhile.
   void follow(const BucketPlan& plan);
@@ -60,12 +70,13 @@ class ShardedBuckets final : public optim::ShardedStep {
   [[nodiscard]] const Place& place_of(const at::Tensor& parameter) const;
   void check_there() const;
   void settle_in(std::size_t index, const at::Tensor& view, const Place& place);
-  [[nodiscard]] int64_t share(std::size_t bucket) const;
+  [[nodiscard]] int64_t piece_size(std::size_t bucket) const;
+  [[nodiscard]] int64_t own_piece() const;
 
   const engine::NamedTensors parameters_;
   const comm::Group group_;
   const std::chrono::milliseconds timeout_;
-  const std::shared_ptr<sharded::MemoryPool> pool_;
+  const Homes homes_;
   bool left_ = false;
   std::vector<Bucket> values_{};
   std::unordered_map<const at::TensorImpl*, Place> places_{};  // of the parameters

@@ -33,7 +33,8 @@ std::string describe(const at::Tensor& tensor) {
 
 std::string in_words(const std::optional<ShardOptions>& shard) {
   return !shard.has_value() ? "unset"
-                            : fmt::format("units [{}], unit_bytes {}, kept {}, {}",
+                            : fmt::format("degree {}, units [{}], unit_bytes {}, kept {}, {}",
+                                          shard->degree,
                                           fmt::join(shard->units, ", "),
                                           shard->unit_bytes,
                                           shard->kept,

@@ -140,6 +140,33 @@ TEST(FullyShard, HasTheBitsOfRanksThatHaveEverything) {
   }
 }
 
+TEST(FullyShard, AFewRanksCanDivideWhatOthersDivideToo) {
+  for (const auto& [size, degree] : {std::pair(4, 2), {6, 2}, {6, 3}, {4, 1}}) {
+    for (const OptimizerCase& recipe : {optimizers()[3], optimizers()[6]}) {
+      on_ranks(size, [&, degree = degree](comm::Group& group) {
+        ShardOptions options = small_units();
+        options.degree = degree;
+        Pair pair(group, recipe, options);
+        for (int step = 0; step < 4; ++step) {
+          pair.backward(group, step);
+          if (step == 1) {
+            pair.compare_gradients("averages");
+          }
+          pair.update();
+        }
+        pair.compare(recipe.name);
+        expect_same_bits(
+            pair.optimizer.state_dict(), pair.plain_optimizer.state_dict(), recipe.name);
+        const at::Tensor weight = pair.sharded.module()->blocks[0]->named_parameters()["1.weight"];
+        const int64_t kept = sharded::ShardedMemory::of(weight)->part().numel();
+        const int64_t updated = pair.optimizer.impl()->sharded()->values_of(weight).numel();
+        EXPECT_GE(kept * degree, weight.numel());
+        EXPECT_LE(updated * size, kept * degree);
+      });
+    }
+  }
+}
+
 TEST(FullyShard, GradientsAreGatheredForWhoReadsThem) {
   on_ranks(2, [&](comm::Group& group) {
     Pair pair(group, optimizers()[0]);
@@ -554,6 +581,10 @@ TEST(FullyShard, RefusesWhatItCannotDo) {
     EXPECT_THAT(
         testing::error_of([&] { (void)fully_shard(Blocks(), group, {.virtual_ranks = 3}); }),
         HasSubstr("3 virtual ranks cannot be divided evenly among 2 processes"));
+    EXPECT_THAT(testing::error_of([&] {
+                  (void)fully_shard(Blocks(), group, {.shard = ShardOptions{.degree = 3}});
+                }),
+                HasSubstr("2 ranks cannot be divided into groups of degree = 3"));
     Wrapper model = fully_shard(Blocks(), group, {.shard = small_units()});
     optim::Optimizer optimizer = optim::SGD(model, {.lr = 0.1});
     EXPECT_THAT(testing::error_of([&] { (void)model.join(); }), HasSubstr("join()"));

@@ -35,6 +35,24 @@ at::Tensor MemoryPool::make(int64_t elements, const at::TensorOptions& options) 
   return memory->make_flat(elements, options.requires_grad(false));
 }
 
+std::vector<at::Tensor> parts_of(const at::Tensor& flat, int count, const std::vector<int>& order) {
+  const std::vector<at::Tensor> parts = flat.chunk(count);
+  std::vector<at::Tensor> ordered;
+  for (const int part : order) {
+    ordered.push_back(parts[static_cast<std::size_t>(part)]);
+  }
+  return order.empty() ? parts : ordered;
+}
+
+std::vector<at::Tensor> MemoryPool::parts_by_rank(const at::Tensor& flat) const {
+  return parts_of(flat, group_.size(), options_.parts);
+}
+
+int MemoryPool::own_part() const {
+  return options_.parts.empty() ? group_.rank()
+                                : options_.parts[static_cast<std::size_t>(group_.rank())];
+}
+
 void MemoryPool::begin_sequence() {
   const Lock lock(mutex_);
   last_sequence_ = std::exchange(sequence_, {});
@@ -180,13 +198,13 @@ IndexRange ShardedMemory::range_of(const at::Tensor& view) const {
   const auto within = [&](int64_t rank) {
     return std::clamp<int64_t>(rank * share() - view.storage_offset(), 0, view.numel());
   };
-  return {within(pool_->group().rank()), within(pool_->group().rank() + 1)};
+  return {within(pool_->own_part()), within(pool_->own_part() + 1)};
 }
 
 at::Tensor ShardedMemory::part_of(const at::Tensor& view) {
   const IndexRange range = range_of(view);
   const int64_t first =
-      range.size() == 0 ? 0 : view.storage_offset() + range.begin - pool_->group().rank() * share();
+      range.size() == 0 ? 0 : view.storage_offset() + range.begin - pool_->own_part() * share();
   return part().narrow(0, first, range.size());
 }
 
@@ -247,7 +265,7 @@ void ShardedMemory::start() {
   memory_ = at::empty({share() * pool_->group().size()}, part_.options());
   try {
     coming_ = comm::all_gather_async(
-        memory_.chunk(pool_->group().size()),
+        pool_->parts_by_rank(memory_),
         part_,
         pool_->group(),
         {.timeout = pool_->options_.timeout, .place = {.update = 1, .pass = 1, .unit = number_}});
@@ -270,7 +288,7 @@ void ShardedMemory::finish() {
 void ShardedMemory::take_over() {
   if (std::exchange(dirty_, false)) {
     const Apart apart;
-    part_.copy_(memory_.narrow(0, pool_->group().rank() * share(), share()));
+    part_.copy_(memory_.narrow(0, pool_->own_part() * share(), share()));
   }
 }
 

@@ -27,21 +27,31 @@ struct PoolOptions {
   /// Start to gather what followed the last time, while the one in use is computed with.
   bool ahead = true;
   std::chrono::milliseconds timeout{0};  ///< of each gather; zero: the group's
+  /// Which of the equal parts of a memory each rank keeps; empty: that of its own number.
+  std::vector<int> parts{};
 };
+
+/// Returns `count` equal parts of a flat tensor, in this order; empty: as they are.
+[[nodiscard]] std::vector<at::Tensor> parts_of(const at::Tensor& flat,
+                                               int count,
+                                               const std::vector<int>& order);
 
 /// Decides which sharded memories of a rank are whole, and in which order they are gathered.
 ///
 /// All ranks of the group must use the memories in the same order. Thread-safe.
 class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
  public:
-  MemoryPool(comm::Group group, const PoolOptions& options)
-      : group_(std::move(group)), options_(options) {}
+  MemoryPool(comm::Group group, PoolOptions options)
+      : group_(std::move(group)), options_(std::move(options)) {}
 
   /// Returns a flat tensor of zeros, of which this rank keeps its part: ShardedMemory::of() finds
   /// it. The ranks' parts are equal, so `elements` is a multiple of their number.
   [[nodiscard]] at::Tensor make(int64_t elements, const at::TensorOptions& options);
 
   [[nodiscard]] const comm::Group& group() const { return group_; }
+  /// Returns the parts of a flat tensor in the order of the ranks that keep them.
+  [[nodiscard]] std::vector<at::Tensor> parts_by_rank(const at::Tensor& flat) const;
+  [[nodiscard]] int own_part() const;
   /// Begins a sequence of uses that repeats: a forward and its backward.
   void begin_sequence();
   /// Lets all memories keep their parts only, with what was written into them.
@@ -104,6 +114,7 @@ class ShardedMemory final : public engine::ComingMemory {
   bool make_room();
   /// Says that the whole has been written without an operator.
   void note_write();
+  [[nodiscard]] const MemoryPool& pool() const { return *pool_; }
   [[nodiscard]] bool is_whole() const;
   /// Leaves the part as it is.
   void drop();
