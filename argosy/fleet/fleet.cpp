@@ -35,6 +35,7 @@ constexpr size_t kWorthDividing = size_t{1} << 20U;
 /// What the process knows of its job. Destroyed at exit, which leaves the job in good order.
 struct Job {
   comm::Group group;
+  parallel::Mesh mesh;
   DistributedStrategy strategy;
   int local_rank = 0;
   c10::Device device = c10::kCPU;
@@ -62,15 +63,17 @@ Job& job(const char* function) {
   return *slot();
 }
 
-void check_degrees(const DistributedStrategy& strategy, int world_size) {
-  const auto dp = strategy.hybrid_configs.find("dp_degree");
-  if (dp != strategy.hybrid_configs.end() && dp->second != -1 && dp->second != world_size) {
-    throw ConfigError("fleet.init",
-                      fmt::format("hybrid_configs.dp_degree: expected -1 or the number of ranks "
-                                  "({}), got {}",
-                                  world_size,
-                                  dp->second));
+parallel::Mesh make_mesh(const DistributedStrategy& strategy, const comm::Group& group) {
+  parallel::Mesh mesh;
+  try {
+    mesh = parallel::Mesh(group, mesh_axes(strategy));
+  } catch (const UsageError& error) {
+    throw ConfigError("fleet.init", std::string("hybrid_configs: ") + error.what());
   }
+  if (strategy.shards() && group.rank() == 0) {
+    log::info("[fleet.init] the job's ranks by axis:\n{}", mesh.describe());
+  }
+  return mesh;
 }
 
 void check_virtual_ranks(int64_t wanted, const DistributedStrategy& strategy, int processes) {
@@ -211,15 +214,20 @@ std::vector<std::shared_ptr<parallel::ddp::Core>> divide_steps(const Job& state,
     each->watch(optimizer);
   }
   const DistributedStrategy& wanted = state.strategy;
-  const bool worth_it = bytes >= kWorthDividing || wanted.share_parameters ||
-                        wanted.overlap_update || wanted.scatter_gradients;
-  const bool in_reach = on_cpu || wanted.scatter_gradients;
+  const bool scatters = wanted.scatter_gradients || wanted.shards();
+  const bool worth_it =
+      bytes >= kWorthDividing || wanted.share_parameters || wanted.overlap_update || scatters;
+  const bool in_reach = on_cpu || scatters;
+  ARGOSY_CHECK(!wanted.shards() || one_model,
+               "fleet.distributed_optimizer",
+               "sharding: the optimizer's parameters belong to several distributed models. Give "
+               "each model one of its own.");
   bool divided = false;
   if (wanted.divide_update && worth_it && one_model && !gone && in_reach && model != nullptr) {
     divided = model->divide_step(optimizer,
                                  {.share_parameters = wanted.share_parameters,
                                   .overlap_update = wanted.overlap_update,
-                                  .scatter_gradients = wanted.scatter_gradients});
+                                  .scatter_gradients = scatters});
   }
   const char* const obstacle = !wanted.divide_update     ? "divide_update is off"
                                : state.group.size() == 1 ? "there is one rank"
@@ -230,9 +238,9 @@ std::vector<std::shared_ptr<parallel::ddp::Core>> divide_steps(const Job& state,
                                : !worth_it  ? "it has few parameters"
                                             : nullptr;
   if (!divided) {
-    const std::string without = wanted.share_parameters    ? ", share_parameters has no effect"
-                                : wanted.scatter_gradients ? ", scatter_gradients has no effect"
-                                                           : "";
+    const std::string without = wanted.share_parameters ? ", share_parameters has no effect"
+                                : scatters              ? ", scatter_gradients has no effect"
+                                                        : "";
     const std::string text = fmt::format(
         "[fleet.distributed_optimizer] each rank makes the optimizer's whole steps{}: {}",
         without,
@@ -278,9 +286,10 @@ void init(const DistributedStrategy& strategy,
   // closed.
   const c10::Device device = use_device(device_word, environment.local_rank);
   comm::Group group = comm::init(options);
-  check_degrees(strategy, group.size());
   check_same_strategy(strategy, group);
+  parallel::Mesh mesh = make_mesh(strategy, group);
   slot().emplace(Job{.group = std::move(group),
+                     .mesh = std::move(mesh),
                      .strategy = strategy,
                      .local_rank = environment.local_rank,
                      .device = device,
@@ -310,6 +319,12 @@ const comm::Group& group() {
 }
 const DistributedStrategy& strategy() {
   return job("strategy").strategy;
+}
+const parallel::Mesh& mesh() {
+  return job("mesh").mesh;
+}
+HybridCommunicateGroup get_hybrid_communicate_group() {
+  return HybridCommunicateGroup(job("get_hybrid_communicate_group").mesh);
 }
 int worker_index() {
   return job("worker_index").group.rank();
@@ -434,11 +449,22 @@ namespace detail {
 parallel::DdpOptions ddp_options() {
   constexpr double kMiB = 1 << 20;
   const DistributedStrategy& wanted = strategy();
+  const ShardingConfigs& given = wanted.sharding_configs;
+  std::optional<parallel::ShardOptions> shard;
+  if (wanted.shards() && given.stage == 3) {
+    shard = parallel::ShardOptions{.degree = static_cast<int>(mesh().size("sharding")),
+                                   .units = given.units,
+                                   .unit_bytes = given.unit_bytes,
+                                   .reshard_after_forward = given.reshard_after_forward};
+  }
   return {.first_bucket_bytes = static_cast<int64_t>(wanted.last_comm_group_size_MB * kMiB),
           .bucket_cap_bytes = static_cast<int64_t>(wanted.fuse_grad_size_in_MB * kMiB),
           .find_unused_parameters = wanted.find_unused_parameters,
-          .memory_format = wanted.memory_format,
+          .memory_format = wanted.memory_format == engine::MemoryFormat::kAuto && shard.has_value()
+                               ? engine::MemoryFormat::kAsIs  // there is no trial
+                               : wanted.memory_format,
           .autocast = amp_dtype(),
+          .shard = shard,
           .virtual_ranks = virtual_ranks(),
           .check_drift = wanted.check_drift,
           .on_nonfinite = wanted.on_nonfinite == "stop"     ? parallel::NonfiniteGradient::kStop
@@ -585,6 +611,16 @@ optim::Optimizer prepared(const optim::Optimizer& given) {
   std::erase_if(state.prepared, [](const auto& other) { return other.expired(); });
   state.prepared.emplace_back(optimizer.impl());
   return optimizer;
+}
+
+WholeModels::WholeModels() {
+  parallel::ddp::Core::for_each(job("save").group, [](auto& core) { core.hold_parameters(true); });
+}
+
+WholeModels::~WholeModels() {
+  if (is_initialized()) {
+    parallel::ddp::Core::for_each(slot()->group, [](auto& core) { core.hold_parameters(false); });
+  }
 }
 
 void print_line(const std::string& text) {

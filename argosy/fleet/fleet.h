@@ -21,6 +21,7 @@
 #include "argosy/data/iterable_dataset.h"
 #include "argosy/engine/named.h"
 #include "argosy/engine/state_dict.h"
+#include "argosy/fleet/hybrid.h"
 #include "argosy/fleet/strategy.h"
 #include "argosy/optim/grad_scaler.h"
 #include "argosy/optim/optimizer.h"
@@ -53,6 +54,10 @@ void init(const DistributedStrategy& strategy = {},
 
 [[nodiscard]] const comm::Group& group();  ///< all ranks of the job
 [[nodiscard]] const DistributedStrategy& strategy();
+/// The ranks by the axes of DistributedStrategy::hybrid_configs.
+[[nodiscard]] const parallel::Mesh& mesh();
+/// The same in Paddle's words.
+[[nodiscard]] HybridCommunicateGroup get_hybrid_communicate_group();
 [[nodiscard]] int worker_index();  ///< rank of this process
 [[nodiscard]] int worker_num();    ///< number of ranks
 [[nodiscard]] int local_rank();    ///< rank among the processes of this host
@@ -142,6 +147,16 @@ void register_model(const engine::NamedTensors& parameters,
                     const std::shared_ptr<parallel::ddp::Core>& core);
 /// Returns the optimizer that the strategy makes of this one, ready for use.
 [[nodiscard]] optim::Optimizer prepared(const optim::Optimizer& given);
+/// Collective: while it lives, each rank has all parameters of the job's distributed models.
+class WholeModels final {
+ public:
+  WholeModels();
+  ~WholeModels();
+  WholeModels(const WholeModels&) = delete;
+  WholeModels& operator=(const WholeModels&) = delete;
+  WholeModels(WholeModels&&) = delete;
+  WholeModels& operator=(WholeModels&&) = delete;
+};
 /// True if distributed_optimizer() has seen it, under any handle.
 [[nodiscard]] bool is_prepared(const optim::Optimizer& optimizer);
 void print_line(const std::string& text);
@@ -205,6 +220,7 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
 }
 
 /// Writes the model's weights on rank 0, atomically, and returns on every rank when they are there.
+/// Where parameters are divided, all ranks have all of them meanwhile.
 /// The ending chooses the format: .pt and .pth for torch.load(path), .safetensors, .pdparams.
 /// Collective.
 /// Errors: CheckpointError on every rank if rank 0 cannot write; UsageError for another ending, and
@@ -212,6 +228,7 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
 template <typename Model>
 void save(const Model& model, const std::string& path) {
   detail::check_outside_of_passes("fleet.save");
+  const detail::WholeModels whole;
   checkpoint::save_weights_together(engine::module_of(model), path, group());
 }
 

@@ -316,15 +316,5 @@ TEST(Fleet, ProgressIsThatOfAllVirtualRanks) {
   }
 }
 
-TEST(Fleet, ADegreeThatIsNotTheNumberOfRanksIsRefused) {
-  EXPECT_THAT(test::error_text<Error>([] {
-                DistributedStrategy strategy;
-                strategy.hybrid_configs = {{"dp_degree", 3}};
-                init(strategy);
-              }),
-              HasSubstr("dp_degree: expected -1 or the number of ranks (1), got 3"));
-  EXPECT_FALSE(is_initialized());
-}
-
 }  // namespace
 }  // namespace argosy::fleet

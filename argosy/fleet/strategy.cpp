@@ -39,7 +39,6 @@ constexpr Unsupported kUnsupported[] = {
     {"localsgd", &S::localsgd},
     {"adaptive_localsgd", &S::adaptive_localsgd},
     {"dgc", &S::dgc, "fp16_allreduce and bf16_allreduce halve the traffic"},
-    {"sharding", &S::sharding, "divide_update and scatter_gradients divide the step and its state"},
     {"pipeline", &S::pipeline},
     {"tensor_parallel", &S::tensor_parallel},
     {"use_hierarchical_allreduce",
@@ -52,8 +51,7 @@ constexpr Unsupported kUnsupported[] = {
     {"heter_ccl_mode", &S::heter_ccl_mode},
 };
 /// Paddle's axes.
-constexpr std::array kAxes = {
-    "dp_degree", "mp_degree", "pp_degree", "sharding_degree", "sep_degree"};
+constexpr std::array kAxes = {"dp", "pp", "sharding", "sep", "mp"};
 
 [[noreturn]] void refuse(const std::string& text) {
   throw ConfigError("fleet.DistributedStrategy", text);
@@ -87,6 +85,13 @@ template <typename Visit>
 void for_each_field(GradientMergeConfigs& configs, const Visit& visit) {
   visit("k_steps", configs.k_steps);
   visit("avg", configs.avg);
+}
+template <typename Visit>
+void for_each_field(ShardingConfigs& configs, const Visit& visit) {
+  visit("stage", configs.stage);
+  visit("units", configs.units);
+  visit("unit_bytes", configs.unit_bytes);
+  visit("reshard_after_forward", configs.reshard_after_forward);
 }
 template <typename Visit>
 void for_each_field(AmpConfigs& configs, const Visit& visit) {
@@ -130,6 +135,9 @@ void for_each_field(S& strategy, const Visit& visit) {
   visit("amp", strategy.amp);
   visit("amp_configs", strategy.amp_configs);
   visit("hybrid_configs", strategy.hybrid_configs);
+  visit("hybrid_order", strategy.hybrid_order);
+  visit("sharding", strategy.sharding);
+  visit("sharding_configs", strategy.sharding_configs);
   for (const Unsupported& toggle : kUnsupported) {
     visit(toggle.name, strategy.*toggle.field);
   }
@@ -283,7 +291,84 @@ void check_amp(const S& strategy) {
   }
 }
 
+void check_axes(const S& strategy) {
+  std::vector<std::string> known;
+  for (const char* const axis : kAxes) {
+    known.emplace_back(axis);
+    known.push_back(std::string(axis) + "_degree");
+    if (strategy.hybrid_configs.contains(known[known.size() - 2]) &&
+        strategy.hybrid_configs.contains(known.back())) {
+      refuse(fmt::format("hybrid_configs has {0} and {0}_degree, which are the same. Give one.",
+                         axis));
+    }
+  }
+  std::string open;  // the axis of -1
+  for (const auto& [name, degree] : strategy.hybrid_configs) {
+    if (std::ranges::find(known, name) == known.end()) {
+      refuse(unknown("axis of hybrid_configs", name, known));
+    }
+    const bool divides = name.starts_with("dp") || name.starts_with("sharding");
+    if (!divides && degree != 1) {
+      refuse_unsupported(fmt::format("hybrid_configs.{} = {}", name, degree),
+                         "1",
+                         "dp and sharding are the axes that there are yet");
+    }
+    if (degree != -1 && degree < 1) {
+      refuse(
+          fmt::format("hybrid_configs.{}: expected a number of ranks, or -1 for what the other "
+                      "axes leave, got {}",
+                      name,
+                      degree));
+    }
+    if (degree == -1 && !std::exchange(open, name).empty()) {
+      refuse("hybrid_configs: only one axis can be -1, for what the others leave");
+    }
+  }
+  std::vector<std::string> order = strategy.hybrid_order;
+  std::vector<std::string> axes(kAxes.begin(), kAxes.end());
+  std::ranges::sort(order);
+  std::ranges::sort(axes);
+  if (order != axes) {
+    refuse(fmt::format("hybrid_order: expected each of {} once, got {}",
+                       fmt::join(kAxes, ", "),
+                       fmt::join(strategy.hybrid_order, ", ")));
+  }
+}
+
+void check_sharding(const S& strategy) {
+  const ShardingConfigs& given = strategy.sharding_configs;
+  if (given.stage < 1 || given.stage > 3) {
+    refuse(fmt::format("sharding_configs.stage: expected 1, 2 or 3, got {}", given.stage));
+  }
+  if (given.unit_bytes < 0) {
+    refuse(
+        fmt::format("sharding_configs.unit_bytes: expected 0 or more, got {}", given.unit_bytes));
+  }
+  if (!strategy.shards()) {
+    return;
+  }
+  for (const auto& [name, on] : {std::pair("share_parameters", strategy.share_parameters),
+                                 std::pair("overlap_update", strategy.overlap_update),
+                                 std::pair("fp16_allreduce", strategy.fp16_allreduce),
+                                 std::pair("bf16_allreduce", strategy.bf16_allreduce),
+                                 std::pair("gradient_merge", strategy.gradient_merge)}) {
+    if (on) {
+      refuse(fmt::format("sharding excludes {}. Leave one of them out.", name));
+    }
+  }
+  if (!strategy.divide_update) {
+    refuse("sharding divides the update, and divide_update is off. Leave one of them out.");
+  }
+}
+
 }  // namespace
+
+bool DistributedStrategy::shards() const {
+  const auto found = std::ranges::find_if(hybrid_configs, [](const auto& each) {
+    return each.first.starts_with("sharding") && each.second != 1;
+  });
+  return sharding || found != hybrid_configs.end();
+}
 
 void DistributedStrategy::validate() const {
   for (const Unsupported& toggle : kUnsupported) {
@@ -349,17 +434,8 @@ void DistributedStrategy::validate() const {
     refuse(fmt::format("gradient_merge_configs.k_steps: expected at least 1, got {}",
                        gradient_merge_configs.k_steps));
   }
-  for (const auto& [axis, degree] : hybrid_configs) {
-    if (std::find(kAxes.begin(), kAxes.end(), axis) == kAxes.end()) {
-      refuse(unknown("axis of hybrid_configs", axis, {kAxes.begin(), kAxes.end()}));
-    }
-    const bool neutral = axis == "dp_degree" ? degree == -1 || degree >= 1 : degree == 1;
-    if (!neutral) {
-      refuse_unsupported(fmt::format("hybrid_configs.{} = {}", axis, degree),
-                         axis == "dp_degree" ? "-1 or the number of ranks" : "1",
-                         "only data parallelism (dp_degree) is there yet");
-    }
-  }
+  check_axes(*this);
+  check_sharding(*this);
 }
 
 DistributedStrategy DistributedStrategy::from_json(const std::string& text) {

@@ -58,6 +58,17 @@ struct AmpConfigs {
   bool use_optimizer_fp16 = false;
 };
 
+/// Options for DistributedStrategy::sharding. `stage` is Paddle's name.
+struct ShardingConfigs {
+  /// What ranks divide (ZeRO): the optimizer's state and the gradients (1 and 2, which differ in
+  /// Paddle too by name only), or the parameters as well (3; see parallel::fully_shard()).
+  int64_t stage = 3;
+  /// Of stage 3: see parallel::ShardOptions. Ours.
+  std::vector<std::string> units{};
+  int64_t unit_bytes = int64_t{1} << 20;
+  bool reshard_after_forward = true;
+};
+
 /// How fleet distributes a training job. Names and defaults are Paddle's
 /// (paddle.distributed.fleet.DistributedStrategy, 2.4 to 3.x).
 ///
@@ -129,7 +140,6 @@ struct DistributedStrategy {
   bool localsgd = false;
   bool adaptive_localsgd = false;
   bool dgc = false;
-  bool sharding = false;
   bool pipeline = false;
   bool tensor_parallel = false;
   bool use_hierarchical_allreduce = false;
@@ -138,11 +148,22 @@ struct DistributedStrategy {
   bool asp = false;
   bool qat = false;
   bool heter_ccl_mode = false;
-  /// Degrees of parallelism by axis; only {"dp_degree": -1 or the number of ranks} so far.
+
+  /// Degrees of parallelism by axis, with Paddle's names or short ones: {"dp_degree": 2,
+  /// "sharding_degree": 4} or {"dp": 2, "sharding": 4}. -1, for one of them: what the others leave;
+  /// without a word that is dp. "pp", "mp" and "sep" are 1 so far.
   std::map<std::string, int64_t> hybrid_configs{};
+  /// The axes, the outermost first: ranks that differ only in the last have neighbouring numbers.
+  std::vector<std::string> hybrid_order{"dp", "pp", "sharding", "sep", "mp"};
+  /// Divides the optimizer's state, gradients and parameters among the ranks of the axis
+  /// "sharding": all, unless hybrid_configs gives it a degree, which switches it on too.
+  bool sharding = false;
+  ShardingConfigs sharding_configs{};
 
   /// Errors: ConfigError naming the field, its value and what is allowed.
   void validate() const;
+  /// True if ranks divide more than samples: `sharding`, or a degree of it.
+  [[nodiscard]] bool shards() const;
 
   /// Reads a JSON object with these field names.
   /// Errors: ConfigError naming an unknown key (with the nearest known one) or a wrong type.

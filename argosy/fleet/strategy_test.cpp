@@ -130,7 +130,6 @@ TEST(Strategy, NumbersOfAmpOutOfRangeAreNamed) {
 
 TEST(Strategy, EachToggleThatNothingStandsBehindNamesThePageThatSaysWhatThereIs) {
   for (const char* name : {"recompute",
-                           "sharding",
                            "pipeline",
                            "tensor_parallel",
                            "localsgd",
@@ -183,8 +182,7 @@ TEST(Strategy, WrongTypesAndSizesAreNamed) {
 TEST(Strategy, OnlyDataParallelDegrees) {
   EXPECT_THAT(
       refusal(R"({"hybrid_configs": {"mp_degree": 2}})"),
-      AllOf(HasSubstr("hybrid_configs.mp_degree = 2 is not supported. Leave it 1: only data "
-                      "parallelism"),
+      AllOf(HasSubstr("hybrid_configs.mp_degree = 2 is not supported. Leave it 1: dp and sharding"),
             HasSubstr("docs/reference/coming_from_paddle.md#distributedstrategy")));
   EXPECT_EQ(refusal(R"({"hybrid_configs": {"dp_degree": -1, "mp_degree": 1}})"),
             "nothing was thrown");
