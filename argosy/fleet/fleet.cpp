@@ -614,7 +614,9 @@ optim::Optimizer prepared(const optim::Optimizer& given) {
 }
 
 WholeModels::WholeModels() {
-  parallel::ddp::Core::for_each(job("save").group, [](auto& core) { core.hold_parameters(true); });
+  if (is_initialized()) {
+    parallel::ddp::Core::for_each(slot()->group, [](auto& core) { core.hold_parameters(true); });
+  }
 }
 
 WholeModels::~WholeModels() {

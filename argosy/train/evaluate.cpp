@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <ATen/Functions.h>
@@ -11,6 +12,7 @@
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/json.h"
 #include "argosy/engine/host_fetch.h"
+#include "argosy/fleet/fleet.h"
 #include "argosy/metrics/each_once.h"
 #include "argosy/train/callbacks/prog_bar_logger.h"
 #include "argosy/train/leaving.h"
@@ -139,6 +141,20 @@ void check_loader(const Feed& feed, const auto& options, const char* where) {
                options.batch_size != 1 ? "batch_size" : "num_workers");
 }
 
+/// Ranks that divide the parameters gather them together, and those with fewer batches stop
+/// earlier. Then each has all parameters meanwhile. Collective.
+std::optional<fleet::detail::WholeModels> whole_where_needed(const Core& core, const Feed& feed) {
+  if (!fleet::is_initialized() || !fleet::strategy().shards()) {
+    return std::nullopt;
+  }
+  const std::vector<std::string> batches =
+      comm::all_gather_object(std::to_string(feed.batches().value_or(-1)), core.group);
+  const bool alike = std::ranges::all_of(batches, [&](const std::string& each) {
+    return each == batches[0] && feed.batches().has_value();
+  });
+  return alike ? std::nullopt : std::optional<fleet::detail::WholeModels>(std::in_place);
+}
+
 }  // namespace
 
 std::optional<Logs> evaluate_unless(Core& core,
@@ -167,6 +183,7 @@ std::optional<Logs> evaluate_unless(Core& core,
   bool complete = false;
   int64_t seen = 0;
   {
+    const std::optional<fleet::detail::WholeModels> whole = whole_where_needed(core, feed);
     const Judged judged(core);
     feed.set_device(core.device());
     Leaving leaving(asked_to_leave, feed.batches(), core.group);
@@ -232,6 +249,7 @@ std::vector<at::Tensor> predict(Core& core,
   core.network.sync_buffers();
   std::vector<Tensors> outputs;  // of each output, the batches
   {
+    const std::optional<fleet::detail::WholeModels> whole = whole_where_needed(core, feed);
     const Judged judged(core);
     feed.set_device(core.device());
     for_each_batch(feed, std::nullopt, {}, [&](int64_t number, const Tensors& batch) {

@@ -10,6 +10,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/states.h"
+#include "argosy/engine/coming_memory.h"
 #include "argosy/train/epoch_sums.h"
 #include "argosy/train/feed.h"
 
@@ -20,10 +21,18 @@ using nlohmann::ordered_json;
 
 constexpr const char* kCallbackTensors = "callbacks";
 
+/// Where ranks divide the parameters, all of them gather each.
+engine::StateDict weights_of(const torch::nn::Module& module) {
+  engine::StateDict weights = engine::state_dict(module);
+  const bool divided = std::ranges::any_of(
+      weights, [](const auto& each) { return engine::coming_memory_of(each.second) != nullptr; });
+  return divided ? weights.clone() : weights;
+}
+
 /// What every capture has.
 checkpoint::Snapshot at_rest(const Core& core) {
   checkpoint::Snapshot now;
-  now.parts.emplace_back("model", engine::state_dict(*core.network.module));
+  now.parts.emplace_back("model", weights_of(*core.network.module));
   now.values["steps"] = core.steps;
   now.values["memory_format"] = engine::to_string(core.network.memory_format());
   if (core.optimizer.has_value()) {

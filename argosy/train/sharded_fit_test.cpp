@@ -1,0 +1,104 @@
+/// fit(), evaluate() and checkpoints where ranks divide the parameters.
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/fleet/fleet.h"
+#include "argosy/optim/adam.h"
+#include "argosy/train/resume_test_support.h"
+#include "argosy/train/train_test_support.h"
+
+namespace argosy::train {
+namespace {
+
+using testing::blobs;
+using testing::sgd_model;
+using testing::small_net;
+using testing::SmallNet;
+
+fleet::DistributedStrategy divided(int64_t stage, int64_t virtual_ranks) {
+  return {.virtual_ranks = virtual_ranks,
+          .sharding = true,
+          .sharding_configs = {.stage = stage, .unit_bytes = 0}};
+}
+
+struct Outcome {
+  std::string hash{};
+  std::string logs{};
+};
+
+/// What ranks of this job come to in two epochs; `stop` leaves after so many updates.
+Outcome train_on(int ranks,
+                 const fleet::DistributedStrategy& strategy,
+                 const std::string& run_dir,
+                 int64_t stop = 0) {
+  const test::TempDir folder;
+  const std::string file = (folder.path() / "outcome").string();
+  test::run_ranks(
+      ranks,
+      [&](int rank) {
+        fleet::init(strategy,
+                    {.init_method = "file://" + folder.path().string() + "/store",
+                     .timeout = std::chrono::seconds(30),
+                     .rank = rank,
+                     .world_size = ranks});
+        SmallNet net = small_net();
+        Model model(net);
+        model.prepare(
+            optim::AdamW(net, {.lr = 0.02, .grad_clip = optim::ClipGradByGlobalNorm(0.5)}),
+            loss::CrossEntropy(),
+            {metrics::Accuracy()});
+        FitOptions options{.batch_size = 4, .epochs = 2, .log = {.verbose = 0}};
+        if (!run_dir.empty()) {
+          options.checkpoint = {.dir = run_dir, .on_signal = OnSignal::kSaveAndReturn};
+          options.resume = Resume::kAuto;
+        }
+        if (stop > 0) {
+          options.callbacks.push_back(testing::SignalAt(stop));
+        }
+        (void)model.fit(blobs(48), blobs(25), options);
+        const Logs logs = model.evaluate(blobs(23), {.batch_size = 4, .verbose = 0});
+        const std::string hash = [&] {
+          const fleet::detail::WholeModels whole;
+          return testing::hash(net);
+        }();
+        if (rank == 0) {
+          std::ofstream(file) << hash << "\n" << logs.to_string();
+        }
+        fleet::stop_worker();
+      },
+      {.mode = test::RankMode::kProcesses, .deadline = std::chrono::seconds(90)});
+  std::ifstream in(file);
+  Outcome outcome;
+  std::getline(in, outcome.hash);
+  std::getline(in, outcome.logs);
+  return outcome;
+}
+
+TEST(ShardedFit, HasTheBitsOfRanksThatHaveEverything) {
+  const Outcome plain = train_on(2, {.virtual_ranks = 4}, "");
+  EXPECT_NE(plain.hash, "");
+  for (const int64_t stage : {2, 3}) {
+    for (const int ranks : {1, 2, 4}) {
+      const Outcome sharded = train_on(ranks, divided(stage, 4), "");
+      EXPECT_EQ(sharded.hash, plain.hash) << "stage " << stage << ", ranks " << ranks;
+      EXPECT_EQ(sharded.logs, plain.logs) << "stage " << stage << ", ranks " << ranks;
+    }
+  }
+}
+
+TEST(ShardedFit, WhatTwoRanksLeftFourGoOnWith) {
+  const test::TempDir folder;
+  const std::string run = (folder.path() / "run").string();
+  const Outcome plain = train_on(2, {.virtual_ranks = 4}, "");
+  (void)train_on(2, divided(3, 4), run, /*stop=*/2);
+  const Outcome resumed = train_on(4, divided(3, 4), run);
+  EXPECT_EQ(resumed.hash, plain.hash);
+}
+
+}  // namespace
+}  // namespace argosy::train
