@@ -116,7 +116,7 @@ void ComingMemory::release(void* held) {
 }
 
 at::Tensor ComingMemory::make_flat(int64_t elements, const at::TensorOptions& options) {
-  ARGOSY_INVARIANT(place_.expired(), "engine.ComingMemory");
+  ARGOSY_INVARIANT(place_.expired(), "engine.coming_memory");
   at::Tensor flat = at::empty({0}, options);
   auto storage =
       c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
