@@ -127,6 +127,9 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
   if (group_.size() > 1 || has_virtual_ranks()) {
     prepare();
   } else {
+    if (options_.shard.has_value() && options_.shard->initialize != nullptr) {
+      initialize();
+    }
     look_at_gradients();
   }
   engine::release_free_memory();  // what building and loading the model has left
@@ -153,7 +156,7 @@ void Core::prepare() {
   finite_hooks_.clear();
   verify_equal(describe(*module_, options_), group_, options_.timeout);
   agree_on_open_format();
-  broadcast_model(0);
+  initialize();
   divisions_ = std::make_unique<Divisions>(
       options_.shared_memory ? move_into_shared_memory(table_.tensors(), group_, options_.timeout)
                              : nullptr,
@@ -168,6 +171,16 @@ void Core::prepare() {
   listen_for_spares();
 }
 
+/// Without their own values, so in row-major order.
+void Core::check_initializable() const {
+  for (size_t i = 0; i < table_.size(); ++i) {
+    ARGOSY_CHECK(table_.tensors()[i].is_contiguous(),
+                 "parallel.fully_shard",
+                 "initialize: parameter {} is not contiguous. Make it so, or give its values",
+                 table_.name(i));
+  }
+}
+
 void Core::shard_parameters() {
   check_even(*deal_);
   const ShardOptions& shard = *options_.shard;
@@ -178,7 +191,7 @@ void Core::shard_parameters() {
                "shard: {} ranks cannot be divided into groups of degree = {}",
                ranks,
                degree);
-  ShardedBuckets::Homes homes;
+  ShardedBuckets::Homes homes{.initialize = shard.initialize};
   std::vector<int> together, alike;  // who divides the values with this rank, who has the same
   for (int rank = 0; rank < ranks; ++rank) {
     homes.pieces.push_back(rank % degree * (ranks / degree) + rank / degree);
@@ -327,6 +340,24 @@ void Core::broadcast_model(int root) const {
   const std::vector<at::Tensor> buffers = module_->buffers();
   tensors.insert(tensors.end(), buffers.begin(), buffers.end());
   CoalescedBroadcast(tensors).run(group_, root, options_.timeout);
+}
+
+/// Rank 0's values, or those of ShardOptions::initialize, which each rank draws itself.
+void Core::initialize() {
+  const bool draws = options_.shard.has_value() && options_.shard->initialize != nullptr;
+  if (!draws) {
+    return broadcast_model(0);
+  }
+  check_initializable();
+  CoalescedBroadcast(module_->buffers()).run(group_, 0, options_.timeout);
+  if (group_.size() > 1) {
+    return;  // where they are divided
+  }
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < table_.size(); ++i) {
+    const at::Tensor& parameter = table_.tensors()[i];
+    options_.shard->initialize(table_.name(i), parameter.detach().view(-1), {0, parameter.numel()});
+  }
 }
 
 void Core::settle_format(const Forward& forward) {

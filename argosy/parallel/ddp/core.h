@@ -115,6 +115,8 @@ class Core final {
   [[nodiscard]] bool has_virtual_ranks() const { return deal_->leaves() != group_.size(); }
   [[nodiscard]] bool averages() const;
   void prepare();
+  void initialize();
+  void check_initializable() const;
   void shard_parameters();
   [[nodiscard]] std::shared_ptr<sharded::MemoryPool> pool_of_gradients(
       const std::vector<int>& pieces = {}) const;

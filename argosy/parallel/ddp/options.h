@@ -2,12 +2,15 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
 
+#include "argosy/base/even_part.h"
 #include "argosy/engine/memory_format.h"
 
 namespace argosy::parallel {
@@ -22,6 +25,10 @@ enum class NonfiniteGradient {
   kStop,
   kIgnore,  ///< gradients are not looked at
 };
+
+/// Fills `values`, which are the elements `range` of a parameter in row-major order, flat.
+using InitializePart =
+    std::function<void(const std::string& name, const at::Tensor& values, const IndexRange& range)>;
 
 /// How ranks divide a model's parameters (ZeRO stage 3). See DdpOptions::shard.
 struct ShardOptions {
@@ -38,9 +45,12 @@ struct ShardOptions {
   int64_t unit_bytes = int64_t{1} << 20;
   /// Units that stay whole beside the one that is in use; the next one is gathered ahead.
   int64_t kept = 1;
-  /// False: all units stay whole from forward until backward ends (ZeRO stage 2 with parameters
-  /// that are divided between the steps).
+  /// False: all units stay whole from their first use until the step.
   bool reshard_after_forward = true;
+  /// Gives each rank the values of its part, so that those of the module are never read: where it
+  /// leaves the memory of its parameters as it comes, that of the whole model is never there.
+  /// Must give the same values on all ranks. Empty: rank 0's values of the module.
+  InitializePart initialize{};
 };
 
 /// How DistributedDataParallel reduces gradients. The constructor checks that the options are equal

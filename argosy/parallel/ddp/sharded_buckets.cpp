@@ -86,8 +86,13 @@ void ShardedBuckets::settle_in(std::size_t index, const at::Tensor& view, const 
   const at::DisableRecordFunctionGuard unseen;  // not a use of the parameter
   at::Tensor parameter = parameters_[index].second;
   if (const auto& memory = values_[place.bucket].memory; memory != nullptr) {
-    const at::Tensor whole = at::empty_strided(view.sizes(), view.strides(), view.options());
-    memory->part_of(view).copy_(optim::elements_of(whole.copy_(parameter), memory->range_of(view)));
+    const IndexRange range = memory->range_of(view);
+    if (homes_.initialize != nullptr) {
+      homes_.initialize(parameters_[index].first, memory->part_of(view), range);
+    } else {
+      const at::Tensor whole = at::empty_strided(view.sizes(), view.strides(), view.options());
+      memory->part_of(view).copy_(optim::elements_of(whole.copy_(parameter), range));
+    }
     parameter.set_data(view);
   } else {
     view.copy_(parameter);

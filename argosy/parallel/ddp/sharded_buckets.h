@@ -14,6 +14,7 @@
 #include "argosy/engine/named.h"
 #include "argosy/optim/sharded_step.h"
 #include "argosy/parallel/ddp/buckets.h"
+#include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/sharded/memory_pool.h"
 
 namespace argosy::parallel::ddp {
@@ -33,6 +34,7 @@ class ShardedBuckets final : public optim::ShardedStep {
     /// Which of the equal pieces of a bucket each rank of the group updates; empty: that of its own
     /// number.
     std::vector<int> pieces{};
+    InitializePart initialize{};  ///< instead of the values that the parameters have
   };
   /// Gives the parameters memory in this order, with their values. `timeout` applies to each
   /// operation; zero means the group's.

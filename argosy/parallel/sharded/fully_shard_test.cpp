@@ -1,6 +1,7 @@
 #include "argosy/parallel/sharded/fully_shard.h"
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -542,6 +543,51 @@ TEST(FullyShard, AStateGoesInAndOut) {
     }
     other.compare("went on");
   });
+}
+
+TEST(FullyShard, EachRankDrawsItsPart) {
+  std::vector<std::vector<at::Tensor>> results;
+  for (const int size : {1, 2, 3}) {
+    std::vector<at::Tensor> result;
+    on_ranks(size, [&](comm::Group& group) {
+      ShardOptions options = small_units();
+      int64_t drawn = 0;
+      options.initialize =
+          [&](const std::string& name, const at::Tensor& part, const IndexRange& range) {
+            EXPECT_EQ(part.numel(), range.size());
+            drawn += range.size();
+            part.copy_((at::arange(range.begin, range.end, at::kDouble) * 0.3 +
+                        static_cast<double>(name.size()))
+                           .sin());
+          };
+      Blocks net;
+      {
+        const torch::NoGradGuard no_grad;
+        for (at::Tensor& parameter : net->parameters()) {
+          parameter.fill_(std::numeric_limits<float>::quiet_NaN());  // nobody reads it
+        }
+      }
+      Wrapper model = fully_shard(net, group, {.shard = options});
+      int64_t all = 0;
+      for (const at::Tensor& parameter : model.parameters()) {
+        all += parameter.numel();
+      }
+      EXPECT_LE(drawn, size == 1 ? all : all * 2 / 3);
+      const WholeParameters whole = model.whole_parameters();
+      if (group.rank() == 0) {
+        for (const at::Tensor& parameter : model.parameters()) {
+          result.push_back(parameter.detach().clone());
+        }
+      }
+    });
+    results.push_back(result);
+  }
+  for (const auto& result : results) {
+    ASSERT_EQ(result.size(), results[0].size());
+    for (size_t i = 0; i < result.size(); ++i) {
+      expect_same_bits(result[i], results[0][i], std::to_string(i));
+    }
+  }
 }
 
 TEST(FullyShard, LivesAsLongAsItsModule) {
