@@ -88,6 +88,20 @@ std::array<double, kGroup> normals(const Words& words) {
   return all;
 }
 
+/// The words of four elements.
+Words words_of(uint64_t seed, std::string_view name, int64_t group) {
+  Fingerprint fingerprint;
+  fingerprint.add(name);
+  const uint64_t hash = fingerprint.value();
+  const auto number = static_cast<uint64_t>(group);
+  return philox({static_cast<uint32_t>(number),
+                 static_cast<uint32_t>(number >> 32),
+                 static_cast<uint32_t>(hash),
+                 static_cast<uint32_t>(hash >> 32)},
+                static_cast<uint32_t>(seed),
+                static_cast<uint32_t>(seed >> 32));
+}
+
 }  // namespace
 
 void draw_normal(const NormalDraw& draw, int64_t first, std::span<float> values) {
@@ -97,24 +111,21 @@ void draw_normal(const NormalDraw& draw, int64_t first, std::span<float> values)
                "and {}",
                first,
                draw.standard_deviation);
-  Fingerprint name;
-  name.add(draw.name);
-  const uint64_t hash = name.value();
   const auto end = first + static_cast<int64_t>(values.size());
   for (int64_t group = first / kGroup; group * kGroup < end; ++group) {
-    const auto number = static_cast<uint64_t>(group);
-    const auto drawn = normals(philox({static_cast<uint32_t>(number),
-                                       static_cast<uint32_t>(number >> 32),
-                                       static_cast<uint32_t>(hash),
-                                       static_cast<uint32_t>(hash >> 32)},
-                                      static_cast<uint32_t>(draw.seed),
-                                      static_cast<uint32_t>(draw.seed >> 32)));
+    const auto drawn = normals(words_of(draw.seed, draw.name, group));
     for (int64_t i = std::max(first, group * kGroup); i < std::min(end, (group + 1) * kGroup);
          ++i) {
       values[static_cast<std::size_t>(i - first)] = static_cast<float>(
           drawn[static_cast<std::size_t>(i - group * kGroup)] * draw.standard_deviation);
     }
   }
+}
+
+double draw_uniform(uint64_t seed, std::string_view name, int64_t index) {
+  ARGOSY_CHECK(index >= 0, "engine.draw_uniform", "index must not be negative, got {}", index);
+  const Words words = words_of(seed, name, index / kGroup);
+  return static_cast<double>(words[static_cast<std::size_t>(index % kGroup)]) * 0x1p-32;
 }
 
 }  // namespace argosy::engine

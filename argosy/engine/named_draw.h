@@ -27,4 +27,8 @@ struct NormalDraw {
 /// the element's number and a hash of the name as counter; Box & Muller 1958.
 void draw_normal(const NormalDraw& draw, int64_t first, std::span<float> values);
 
+/// Returns number `index` of the stream of this seed and name: in [0, 1), a multiple of 2^-32.
+/// Otherwise as draw_normal(). Errors: UsageError for a negative index.
+[[nodiscard]] double draw_uniform(uint64_t seed, std::string_view name, int64_t index);
+
 }  // namespace argosy::engine

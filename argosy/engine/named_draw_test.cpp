@@ -1,5 +1,6 @@
 #include "argosy/engine/named_draw.h"
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <vector>
@@ -84,10 +85,29 @@ TEST(NamedDraw, TheBitsAreKnown) {
                                 0x1.09fb820000000p-1F}));
 }
 
+TEST(NamedDraw, UniformNumbersFillTheRange) {
+  double sum = 0, least = 1, most = 0;
+  constexpr int64_t kCount = 10000;
+  for (int64_t i = 0; i < kCount; ++i) {
+    const double value = draw_uniform(5, "sample", i);
+    sum += value;
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  EXPECT_NEAR(sum / kCount, 0.5, 0.015);
+  EXPECT_GE(least, 0);
+  EXPECT_LT(most, 1);
+  EXPECT_LT(least, 0.002);
+  EXPECT_GT(most, 0.998);
+  EXPECT_EQ(draw_uniform(5, "sample", 17), draw_uniform(5, "sample", 17));
+  EXPECT_NE(draw_uniform(5, "sample", 17), draw_uniform(6, "sample", 17));
+}
+
 TEST(NamedDraw, RefusesWhatIsNegative) {
   std::vector<float> values(1);
   EXPECT_THROW(draw_normal({}, -1, values), UsageError);
   EXPECT_THROW(draw_normal({.standard_deviation = -1}, 0, values), UsageError);
+  EXPECT_THROW((void)draw_uniform(1, "a", -1), UsageError);
 }
 
 }  // namespace
