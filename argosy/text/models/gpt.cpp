@@ -10,6 +10,7 @@
 #include "argosy/base/text.h"
 #include "argosy/engine/seed.h"
 #include "argosy/text/models/initial_weights.h"
+#include "argosy/text/ops/linear.h"
 #include "argosy/text/ops/token_loss.h"
 
 namespace argosy::text {
@@ -127,7 +128,7 @@ at::Tensor GptImpl::hidden(const at::Tensor& tokens) {
 }
 
 at::Tensor GptImpl::forward(const at::Tensor& tokens) {
-  return at::linear(hidden(tokens), head_weight());
+  return ops::linear(hidden(tokens), head_weight(), at::Tensor());
 }
 
 at::Tensor GptImpl::loss(const at::Tensor& tokens, const at::Tensor& targets) {
@@ -147,7 +148,7 @@ at::Tensor GptImpl::forward_cached(const at::Tensor& tokens, KeyValueCache& cach
     x = blocks->ptr<GptBlockImpl>(i)->forward_cached(x, cache, i);
   }
   cache.advance(tokens.size(1));
-  return at::linear(norm_(x), head_weight());
+  return ops::linear(norm_(x), head_weight(), at::Tensor());
 }
 
 }  // namespace argosy::text

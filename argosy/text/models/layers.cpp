@@ -2,6 +2,8 @@
 
 #include <ATen/Functions.h>
 
+#include "argosy/text/ops/linear.h"
+
 namespace argosy::text {
 
 ProjectionImpl::ProjectionImpl(int64_t inputs, int64_t outputs, bool has_bias)
@@ -15,7 +17,7 @@ void ProjectionImpl::reset() {
 }
 
 at::Tensor ProjectionImpl::forward(const at::Tensor& x) {
-  return at::linear(x, weight, bias);
+  return ops::linear(x, weight, bias);
 }
 
 TokenTableImpl::TokenTableImpl(int64_t rows, int64_t width) : rows_(rows), width_(width) {

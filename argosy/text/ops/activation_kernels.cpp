@@ -108,19 +108,20 @@ ARGOSY_KERNEL void add(const Source& x, const Source& branch, int64_t count, voi
   });
 }
 
-ARGOSY_KERNEL void add_column_sums(const Source& x, int64_t rows, int64_t columns, double* sums) {
+ARGOSY_KERNEL void add_column_sums(const Source& x, const ColumnRange& range, double* sums) {
   with_type(x, [&](const auto* in) ARGOSY_KERNEL_LAMBDA {
-    for (int64_t begin = 0; begin < rows; begin += kRun) {
-      const int64_t end = std::min(rows, begin + kRun);
-      for_lanes(columns, [&](auto lanes, int64_t c) ARGOSY_KERNEL_LAMBDA {
+    for (int64_t begin = 0; begin < range.rows; begin += kRun) {
+      const int64_t end = std::min(range.rows, begin + kRun);
+      for_lanes(range.end - range.begin, [&](auto lanes, int64_t i) ARGOSY_KERNEL_LAMBDA {
+        const int64_t column = range.begin + i;
         Floats sum{};
         for (int64_t row = begin; row < end; ++row) {
           Floats value;
-          lanes.load(in + row * columns + c, value);
+          lanes.load(in + row * range.columns + column, value);
           sum += value;
         }
-        for (int64_t i = 0; i < lanes.count; ++i) {
-          sums[c + i] += static_cast<double>(sum[i]);
+        for (int64_t k = 0; k < lanes.count; ++k) {
+          sums[column + k] += static_cast<double>(sum[k]);
         }
       });
     }

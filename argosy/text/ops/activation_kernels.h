@@ -26,7 +26,15 @@ void convert(const Source& x, int64_t count, const Target& y);
 /// y = x + branch, of the kind of x; the branch has its own.
 void add(const Source& x, const Source& branch, int64_t count, void* y);
 
+/// Some columns of rows.
+struct ColumnRange {
+  int64_t rows = 0;
+  int64_t columns = 0;  ///< of a row
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
 /// sums[c] += the sum of column c over the rows, in f32 within 32 rows and in f64 beyond.
-void add_column_sums(const Source& x, int64_t rows, int64_t columns, double* sums);
+void add_column_sums(const Source& x, const ColumnRange& range, double* sums);
 
 }  // namespace argosy::text::kernels

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 
+#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
 #include "argosy/base/check.h"
+#include "argosy/text/ops/activation_kernels.h"
 
 namespace argosy::text::ops {
 namespace {
@@ -45,6 +47,21 @@ kernels::Source source_of(const at::Tensor& x, int64_t at) {
 
 kernels::Target target_of(const at::Tensor& x, int64_t at) {
   return x.defined() ? kernels::Target{place_in(x, at), kind_of(x)} : kernels::Target{};
+}
+
+c10::optional<at::Tensor> if_defined(const at::Tensor& x) {
+  return x.defined() ? c10::optional<at::Tensor>(x) : c10::nullopt;
+}
+
+at::Tensor converted(const at::Tensor& x, at::ScalarType type) {
+  if (x.scalar_type() == type) {
+    return x;
+  }
+  at::Tensor y = at::empty(x.sizes(), x.options().dtype(type));
+  for_rows(x.numel(), 1, [&](int64_t begin, int64_t end) {
+    kernels::convert(source_of(x, begin), end - begin, target_of(y, begin));
+  });
+  return y;
 }
 
 void for_rows(int64_t rows, int64_t width, const std::function<void(int64_t, int64_t)>& body) {

@@ -25,6 +25,13 @@ void show_use(const at::Tensor& parameter);
 [[nodiscard]] kernels::Source source_of(const at::Tensor& x, int64_t at = 0);
 [[nodiscard]] kernels::Target target_of(const at::Tensor& x, int64_t at = 0);
 
+/// As a Function takes what may be undefined.
+[[nodiscard]] c10::optional<at::Tensor> if_defined(const at::Tensor& x);
+
+/// Returns the numbers as `type`, f32 or bf16: itself if it has that type. No gradient flows.
+/// can_fuse() must be true of it.
+[[nodiscard]] at::Tensor converted(const at::Tensor& x, at::ScalarType type);
+
 /// Calls body(begin, end) for parts of `rows` rows of `width` elements, in parallel, so that a part
 /// is worth a thread.
 void for_rows(int64_t rows, int64_t width, const std::function<void(int64_t, int64_t)>& body);

@@ -36,11 +36,6 @@ at::Tensor plain_norm(const at::Tensor& x,
   return weights.bias.defined() ? normed + weights.bias : normed;
 }
 
-/// As a Function takes what may be undefined.
-c10::optional<at::Tensor> if_defined(const at::Tensor& x) {
-  return x.defined() ? c10::optional<at::Tensor>(x) : c10::nullopt;
-}
-
 float* floats_of(const at::Tensor& x, int64_t at = 0) {
   return x.defined() ? x.data_ptr<float>() + at : nullptr;
 }
@@ -104,7 +99,7 @@ struct AddNorm : torch::autograd::Function<AddNorm> {
     }
     const bool narrow = has_branch && dx.defined() && branch != sum.scalar_type();
     return {dx,
-            has_branch ? (narrow ? dx.to(branch) : dx) : at::Tensor(),
+            has_branch ? (narrow ? converted(dx.contiguous(), branch) : dx) : at::Tensor(),
             of_weight,
             of_bias,
             at::Tensor(),
