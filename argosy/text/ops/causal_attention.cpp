@@ -12,6 +12,7 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "argosy/engine/attention.h"
 #include "argosy/engine/autocast.h"
 #include "argosy/text/ops/attention_kernels.h"
 #include "argosy/text/ops/fused.h"
@@ -262,6 +263,12 @@ at::Tensor causal_attention(const at::Tensor& queries,
   const int64_t sequences = queries.size(0), heads = queries.size(1), tokens = queries.size(2);
   const int64_t kv_heads = keys.size(1), length = keys.size(2), head_width = queries.size(3);
   const int64_t group = heads / kv_heads;
+  if (engine::has_fused_attention() && tokens == length) {
+    const auto each = [&](const at::Tensor& x) {
+      return group == 1 ? x : x.repeat_interleave(group, 1);
+    };
+    return engine::fused_causal_attention(queries, each(keys), each(values), dropout);
+  }
   const at::Tensor q_nkgtd = (queries / std::sqrt(static_cast<double>(head_width)))
                                  .reshape({sequences, kv_heads, group * tokens, head_width});
   at::Tensor scores = at::matmul(q_nkgtd, keys.transpose(-1, -2))
