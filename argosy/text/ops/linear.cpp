@@ -41,14 +41,19 @@ struct Linear : torch::autograd::Function<Linear> {
     show_use(weight);
     const at::Tensor rows = converted(x.reshape({-1, x.size(-1)}), type);
     const at::Tensor factors = converted(weight, type);
-    at::Tensor y =
-        bias ? at::addmm(converted(*bias, type), rows, factors.t()) : at::mm(rows, factors.t());
+    std::vector<int64_t> sizes = x.sizes().vec();
+    sizes.back() = weight.size(0);
+    const at::Tensor y = at::empty(sizes, rows.options());
+    at::Tensor y_rows = y.view({-1, weight.size(0)});
+    if (bias) {
+      at::addmm_out(y_rows, converted(*bias, type), rows, factors.t());
+    } else {
+      at::mm_out(y_rows, rows, factors.t());
+    }
     context->save_for_backward({rows, factors});
     context->saved_data["bias"] = bias.has_value();
     context->saved_data["type"] = static_cast<int64_t>(x.scalar_type());
-    std::vector<int64_t> sizes = x.sizes().vec();
-    sizes.back() = weight.size(0);
-    return y.view(sizes);
+    return y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -83,7 +88,10 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   const at::ScalarType type = mixed ? engine::autocast_dtype() : x.scalar_type();
   const bool floats = can_fuse(weight) && weight.scalar_type() == at::kFloat &&
                       (!bias.defined() || (can_fuse(bias) && bias.scalar_type() == at::kFloat));
-  if (floats && can_fuse(x) && (type == at::kBFloat16 || (type == at::kFloat && !mixed))) {
+  // Without gradients under autocast its cache serves better: a model generates token by token.
+  const bool cached = mixed && !at::GradMode::is_enabled();
+  if (floats && !cached && can_fuse(x) &&
+      (type == at::kBFloat16 || (type == at::kFloat && !mixed))) {
     return Linear::apply(x, weight, if_defined(bias), type);
   }
   return at::linear(x, weight, bias);

@@ -23,7 +23,7 @@ using torch::autograd::variable_list;
 /// Logits that are in memory at a time; a block of them has no fewer rows than kLeastRows, so that
 /// the products are worth their calls.
 constexpr int64_t kLogits = int64_t{1} << 20;
-constexpr int64_t kLeastRows = 128;
+constexpr int64_t kLeastRows = 512;
 
 /// Returns the number of targets that count.
 int64_t checked_count(const at::Tensor& targets, int64_t classes, int64_t ignore_index) {
