@@ -120,8 +120,7 @@ at::Tensor generate(const Gpt& model, const at::Tensor& prompts, const GenerateO
   std::vector<bool> ended(static_cast<std::size_t>(rows));
   at::Tensor next = prompts;
   for (int64_t step = 0; step < options.max_new_tokens; ++step) {
-    const at::Tensor logits =
-        impl.forward_cached(next, cache).select(1, -1).to(at::kCPU, at::kFloat).contiguous();
+    const at::Tensor logits = impl.next_logits(next, cache).to(at::kCPU, at::kFloat).contiguous();
     const auto classes = static_cast<std::size_t>(logits.size(1));
     at::Tensor chosen = at::empty({rows, 1}, at::kLong);
     for (int64_t row = 0; row < rows; ++row) {

@@ -42,6 +42,9 @@ TEST_P(Generate, TheCacheGivesTheLogitsOfTheWhole) {
       logits.push_back(model_->forward_cached(prompts_.narrow(1, cache.length(), part), cache));
     }
     EXPECT_EQ(cache.length(), 6);
+    KeyValueCache other(model_->options(), 6);
+    const at::Tensor last = model_->next_logits(prompts_, other);
+    EXPECT_TRUE(at::allclose(last, whole.select(1, -1), 1e-4, 1e-5));
     EXPECT_TRUE(at::allclose(at::cat(logits, 1), whole, 1e-4, 1e-5)) << parts.size();
   }
 }

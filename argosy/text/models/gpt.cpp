@@ -142,13 +142,22 @@ at::Tensor GptImpl::loss(const at::Tensor& tokens, const at::Tensor& targets) {
   return ops::token_loss(x.flatten(0, 1), head_weight(), targets.flatten());
 }
 
-at::Tensor GptImpl::forward_cached(const at::Tensor& tokens, KeyValueCache& cache) {
+at::Tensor GptImpl::hidden_cached(const at::Tensor& tokens, KeyValueCache& cache) {
   at::Tensor x = embedded(tokens, cache.length());
   for (std::size_t i = 0; i < blocks->size(); ++i) {
     x = blocks->ptr<GptBlockImpl>(i)->forward_cached(x, cache, i);
   }
   cache.advance(tokens.size(1));
-  return ops::linear(norm_(x), head_weight(), at::Tensor());
+  return x;
+}
+
+at::Tensor GptImpl::forward_cached(const at::Tensor& tokens, KeyValueCache& cache) {
+  return ops::linear(norm_(hidden_cached(tokens, cache)), head_weight(), at::Tensor());
+}
+
+at::Tensor GptImpl::next_logits(const at::Tensor& tokens, KeyValueCache& cache) {
+  const at::Tensor last = hidden_cached(tokens, cache).select(1, -1).contiguous();
+  return ops::linear(norm_(last), head_weight(), at::Tensor());
 }
 
 }  // namespace argosy::text

@@ -57,6 +57,8 @@ class GptImpl final : public torch::nn::Cloneable<GptImpl> {
   /// Returns the logits of tokens that follow those in `cache`, and adds these to it.
   /// Shape: as forward(), whose values they are, up to rounding.
   at::Tensor forward_cached(const at::Tensor& tokens, KeyValueCache& cache);
+  /// The same for the last token only: [N, T] → [N, vocab_size].
+  at::Tensor next_logits(const at::Tensor& tokens, KeyValueCache& cache);
 
   /// Draws the initial weights: see draw_initial(). The model may be on any device and of any
   /// floating type.
@@ -79,6 +81,7 @@ class GptImpl final : public torch::nn::Cloneable<GptImpl> {
   at::Tensor embedded(const at::Tensor& tokens, int64_t position);
   /// What the head gets.
   at::Tensor hidden(const at::Tensor& tokens);
+  at::Tensor hidden_cached(const at::Tensor& tokens, KeyValueCache& cache);
   [[nodiscard]] const at::Tensor& head_weight() const;
 
   GptOptions options_;
