@@ -10,6 +10,7 @@
 /// The differences so far:
 ///   - one function per device switches mixed precision; from 2.4 on, one function for all devices
 ///     (autocast.cpp);
+///   - one operator computes attention with its gradient from 2.0 on (attention.cpp);
 ///   - shared_ptr holds autograd nodes; from 2.14 on, intrusive_ptr does: use `auto` and `decltype`
 ///     (grad_hook.cpp, graph_node.cpp);
 ///   - torch::pickle_load fails on 1.13, so the Python-free state of a module is read by
