@@ -13,6 +13,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/engine/operator_tensors.h"
+#include "argosy/engine/used_tensors.h"
 
 namespace argosy::engine {
 namespace {
@@ -153,6 +154,7 @@ std::shared_ptr<ComingMemory> coming_memory_of(const at::Tensor& tensor) {
 
 DirectUse::DirectUse(const std::vector<at::Tensor>& tensors, bool writes) {
   for (const at::Tensor& tensor : tensors) {
+    note_use(tensor);
     if (std::shared_ptr<ComingMemory> memory = coming_memory_of(tensor)) {
       memory->before_use(writes);
       used_.push_back(std::move(memory));

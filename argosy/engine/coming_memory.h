@@ -54,7 +54,8 @@ class ComingMemory : public std::enable_shared_from_this<ComingMemory> {
 /// Returns what brings the memory of this tensor; nullptr: it is always there.
 [[nodiscard]] std::shared_ptr<ComingMemory> coming_memory_of(const at::Tensor& tensor);
 
-/// While it lives, the memory of these tensors is there, for kernels that are no operators.
+/// While it lives, the memory of these tensors is there, for kernels that are no operators. Also
+/// tells used_tensors() of them, so that parallel::recompute() knows. Tensors may be undefined.
 class [[nodiscard]] DirectUse final {
  public:
   explicit DirectUse(const std::vector<at::Tensor>& tensors, bool writes = false);

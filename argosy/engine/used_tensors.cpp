@@ -138,6 +138,14 @@ class Listening final {
 
 }  // namespace
 
+void note_use(const at::Tensor& tensor) {
+  for (Seen* const seen : watches) {
+    if (tensor.defined()) {
+      note(*seen, tensor);
+    }
+  }
+}
+
 UsedTensors used_tensors(const std::function<void()>& body, const char* what) {
   Seen seen;
   {

@@ -19,9 +19,12 @@ struct UsedTensors {
   std::vector<Written> written{};
 };
 
+/// Lets this thread's watches know that something else than an operator uses a tensor.
+void note_use(const at::Tensor& tensor);
+
 /// Runs `body` without gradients and returns what this thread's dispatcher saw meanwhile, each
 /// tensor once. Calls may be nested. What reads or writes memory without an operator of libtorch is
-/// not seen.
+/// not seen, unless it says so by a DirectUse.
 /// Errors: UsageError where `what` writes into a tensor of `with_gradient`.
 /// Cost: about a microsecond for each operator.
 [[nodiscard]] UsedTensors used_tensors(const std::function<void()>& body, const char* what);

@@ -35,12 +35,6 @@ bool can_fuse_if_defined(const at::Tensor& x) {
   return !x.defined() || can_fuse(x);
 }
 
-void show_use(const at::Tensor& parameter) {
-  if (parameter.defined()) {
-    (void)parameter.detach();
-  }
-}
-
 kernels::Source source_of(const at::Tensor& x, int64_t at) {
   return x.defined() ? kernels::Source{place_in(x, at), kind_of(x)} : kernels::Source{};
 }

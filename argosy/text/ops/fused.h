@@ -17,10 +17,6 @@ namespace argosy::text::ops {
 /// True of a weight that is undefined, or that can_fuse() takes.
 [[nodiscard]] bool can_fuse_if_defined(const at::Tensor& x);
 
-/// Uses a parameter by an operator of libtorch, as the kernels do not: whoever watches operators to
-/// learn which parameters a function uses, as parallel::recompute() does, sees it.
-void show_use(const at::Tensor& parameter);
-
 /// The numbers of a tensor, from element `at` on; of an undefined one none.
 [[nodiscard]] kernels::Source source_of(const at::Tensor& x, int64_t at = 0);
 [[nodiscard]] kernels::Target target_of(const at::Tensor& x, int64_t at = 0);

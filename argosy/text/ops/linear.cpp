@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "argosy/engine/autocast.h"
+#include "argosy/engine/coming_memory.h"
 #include "argosy/text/ops/activation_kernels.h"
 #include "argosy/text/ops/fused.h"
 
@@ -38,7 +39,7 @@ struct Linear : torch::autograd::Function<Linear> {
                             const c10::optional<at::Tensor>& bias,
                             at::ScalarType type) {
     const engine::Autocast off({.enabled = false});
-    show_use(weight);
+    const engine::DirectUse use({weight, bias.value_or(at::Tensor())});
     const at::Tensor rows = converted(x.reshape({-1, x.size(-1)}), type);
     const at::Tensor factors = converted(weight, type);
     std::vector<int64_t> sizes = x.sizes().vec();

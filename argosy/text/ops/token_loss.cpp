@@ -10,6 +10,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/engine/autocast.h"
+#include "argosy/engine/coming_memory.h"
 #include "argosy/text/ops/activation_kernels.h"
 #include "argosy/text/ops/fused.h"
 #include "argosy/text/ops/token_loss_kernels.h"
@@ -61,7 +62,7 @@ struct TokenLoss : torch::autograd::Function<TokenLoss> {
                             const at::Tensor& targets,
                             const LossOptions& options) {
     const engine::Autocast off({.enabled = false});
-    show_use(weight);
+    const engine::DirectUse use({weight});
     const int64_t rows = hidden.size(0), classes = weight.size(0);
     const at::Tensor factors = converted(weight, options.type);
     const at::Tensor of_hidden = options.of_hidden ? at::empty_like(hidden) : at::Tensor();

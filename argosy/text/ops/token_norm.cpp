@@ -10,6 +10,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "argosy/engine/autocast.h"
+#include "argosy/engine/coming_memory.h"
 #include "argosy/text/ops/fused.h"
 #include "argosy/text/ops/token_norm_kernels.h"
 
@@ -56,8 +57,7 @@ struct AddNorm : torch::autograd::Function<AddNorm> {
                                const TokenNormOptions& options) {
     const at::Tensor branch = added.value_or(at::Tensor());
     const at::Tensor bias = summand.value_or(at::Tensor());
-    show_use(weight);
-    show_use(bias);
+    const engine::DirectUse use({weight, bias});
     const int64_t width = x.size(-1);
     const int64_t rows = x.numel() / width;
     const at::Tensor sum = branch.defined() ? at::empty_like(x) : x;
@@ -115,6 +115,7 @@ struct AddNorm : torch::autograd::Function<AddNorm> {
     const at::Tensor of_normed = gradients[1].contiguous();
     const at::Tensor passed =
         gradients[0].defined() ? gradients[0].to(x.scalar_type()).contiguous() : at::Tensor();
+    const engine::DirectUse use({weight});
     const int64_t parts = (rows + kRowsOfAPart - 1) / kRowsOfAPart;
     const at::Tensor of_weight = at::zeros({parts, width}, weight.options());
     const at::Tensor of_bias = context.saved_data["has_bias"].toBool()

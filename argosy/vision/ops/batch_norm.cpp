@@ -8,6 +8,7 @@
 #include <torch/autograd.h>
 
 #include "argosy/base/check.h"
+#include "argosy/engine/coming_memory.h"
 #include "argosy/vision/ops/norm.h"
 
 namespace argosy::vision::ops {
@@ -194,6 +195,7 @@ NormGradient norm_gradient(const std::vector<double>& sums,
                            const at::Tensor& weight,
                            const at::Tensor& inverse_std,
                            torch::autograd::AutogradContext& context) {
+  const engine::DirectUse use({weight});
   const auto channels = static_cast<std::size_t>(weight.numel());
   const double count = context.saved_data["count"].toDouble();
   std::vector<double> all = sums;

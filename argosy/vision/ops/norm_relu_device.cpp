@@ -5,6 +5,7 @@
 #include <ATen/Functions.h>
 #include <torch/autograd.h>
 
+#include "argosy/engine/coming_memory.h"
 #include "argosy/engine/device_program.h"
 #include "argosy/vision/ops/batch_norm.h"
 #include "argosy/vision/ops/norm_relu_source.h"
@@ -131,6 +132,7 @@ at::Tensor take_statistics(const engine::NormState& norm, const at::Tensor& imag
   const at::Tensor partial = shape.floats(2 * int64_t{grid.blocks});
   shape.launch("moments", grid, images.data_ptr(), shape.pixels, shape.channels, data(partial));
   at::Tensor of_channels = shape.floats(4);
+  const engine::DirectUse use({norm.weight, norm.bias});
   const bool tracks = norm.options.track_running_stats();
   shape.launch("statistics",
                shape.grid_of_channels(),
