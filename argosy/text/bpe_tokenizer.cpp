@@ -120,6 +120,7 @@ BpeTokenizer::BpeTokenizer(BpeParts parts)
     const auto place = static_cast<size_t>(token.id);
     added_names_.resize(std::max(added_names_.size(), place + 1));
     added_names_[place] = &token.text;
+    added_ids_.try_emplace(token.text, token.id);
     vocab_size_ = std::max<int64_t>(vocab_size_, token.id + 1);
   }
 }
@@ -164,10 +165,8 @@ std::string BpeTokenizer::decode(const std::vector<int32_t>& ids) const {
 }
 
 std::optional<int32_t> BpeTokenizer::id_of(std::string_view token) const {
-  for (const AddedToken& added : added_.tokens()) {
-    if (added.text == token) {
-      return added.id;
-    }
+  if (const auto added = added_ids_.find(token); added != added_ids_.end()) {
+    return added->second;
   }
   return model_.id_of(token);
 }

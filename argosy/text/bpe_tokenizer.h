@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "argosy/text/added_tokens.h"
@@ -59,6 +60,7 @@ class BpeTokenizer final : public TokenizerImpl {
   std::vector<PreTokenizerStep> steps_;
   BpeModel::WholeWords whole_words_;
   std::vector<const std::string*> added_names_{};  // by id; null: an ordinary token
+  std::unordered_map<std::string_view, int32_t> added_ids_{};
   int64_t vocab_size_ = 0;
 };
 

@@ -48,8 +48,11 @@ void TokenizerFacts::find_roles() {
 }
 
 bool TokenizerFacts::is_special(int32_t id) const {
-  return std::any_of(
-      special.begin(), special.end(), [&](const SpecialToken& token) { return token.id == id; });
+  const auto found = std::lower_bound(
+      special.begin(), special.end(), id, [](const SpecialToken& token, int32_t wanted) {
+        return token.id < wanted;
+      });
+  return found != special.end() && found->id == id;
 }
 
 void TokenizerImpl::save(const std::string& /*folder*/) const {

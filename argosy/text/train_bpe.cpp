@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 #include <queue>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -215,14 +216,14 @@ void check(const TrainBpeOptions& options) {
                kTrains,
                "min_frequency must not be negative, got {}",
                options.min_frequency);
+  std::set<std::string_view> names;
   for (const std::string& name : options.special_tokens) {
-    const auto same =
-        std::count(options.special_tokens.begin(), options.special_tokens.end(), name);
-    ARGOSY_CHECK(name.size() > 1 && same == 1,
+    const bool twice = !names.insert(name).second;
+    ARGOSY_CHECK(name.size() > 1 && !twice,
                  kTrains,
                  "special_tokens: expected different names of at least 2 bytes, got \"{}\"{}",
                  name,
-                 same > 1 ? " twice" : "");
+                 twice ? " twice" : "");
   }
 }
 
