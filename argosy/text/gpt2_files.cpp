@@ -45,7 +45,7 @@ void read_merges(VocabReader& reader, const std::string& path) {
                       fmt::format("line {}: expected two tokens with a space between them, got "
                                   "\"{}\". Is it another file?",
                                   number,
-                                  printable(line).substr(0, 60)),
+                                  strings::first_columns(printable(line), 60)),
                       {path});
     }
     reader.add_merge(

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "argosy/base/error.h"
-#include "argosy/base/text.h"
 #include "argosy/os/fd.h"
 #include "argosy/text/gpt2_files.h"
 #include "argosy/text/sentencepiece_tokenizer.h"
@@ -30,6 +29,13 @@ constexpr size_t kMostNames = 8;  // of a folder, in a message
 
 [[noreturn]] void cannot_open(const std::string& what, const fs::path& path) {
   throw DataError(kOpens, what, {path.string()});
+}
+
+/// What is no ASCII becomes '?' too: it may be the beginning of a picture.
+std::string shown_head(std::string head) {
+  std::replace_if(
+      head.begin(), head.end(), [](char c) { return c < ' '; }, '?');
+  return head;
 }
 
 bool is_file(const fs::path& path) {
@@ -67,7 +73,7 @@ Tokenizer open_file(const fs::path& path) {
   cannot_open(
       fmt::format("no tokenizer: expected tokenizer.json, vocab.json, merges.txt or a .model of "
                   "sentencepiece, got a file that begins with \"{}\". Check the path",
-                  printable(head.substr(0, 16))),
+                  shown_head(head.substr(0, 16))),
       path);
 }
 

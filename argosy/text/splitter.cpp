@@ -75,7 +75,10 @@ struct Splitter::Code {
       return false;
     }
     if (result < 0) {
-      throw InternalError("text.split", "PCRE2 could not match: " + message_of(result));
+      throw DataError("text.split",
+                      fmt::format("the pre-tokenizer's expression cannot be matched in this text: "
+                                  "{}. Simplify it, or encode shorter texts",
+                                  message_of(result)));
     }
     const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(match_room());
     bounds = {ends[0], ends[1]};

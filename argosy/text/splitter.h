@@ -29,6 +29,7 @@ class Splitter final {
   Splitter(std::string_view pattern, Keep keep, const char* where, const std::string& path);
 
   /// Calls piece() with each piece, in order.
+  /// Errors: DataError for an expression that takes too many steps here.
   void split(std::string_view text, const std::function<void(std::string_view)>& piece) const;
 
   [[nodiscard]] const std::string& pattern() const { return pattern_; }

@@ -32,7 +32,7 @@ struct TokenFileFacts {
 
 /// The tokens of many documents, one after another, on the disk.
 ///
-///     text::TokenFile tokens("train.tokens");
+///     text::TokenFile tokens("books.tokens");
 ///     tokens.check_made_by(tokenizer);
 ///     for (int32_t id : tokens.ids(0, 20)) ...
 ///
@@ -72,7 +72,7 @@ class TokenFile final {
 
 /// Writes a token file.
 ///
-///     text::TokenFileWriter out("train.tokens", tokenizer);
+///     text::TokenFileWriter out("books.tokens", tokenizer);
 ///     for (…) { out.append(tokenizer.encode(text)); out.end_document(); }
 ///     out.finish();
 ///

@@ -32,7 +32,7 @@ struct LineOptions {
 
 /// Samples of different lengths, for a model that predicts the next token: lines, or documents.
 ///
-///     auto lines = text::TokenSequences::lines("train.txt", tokenizer);
+///     auto lines = text::TokenSequences::lines("lines.txt", tokenizer);
 ///     data::BucketBatchSampler sampler(lines.lengths(), {.batch_size = 32});
 ///     data::DataLoader loader(lines, sampler, {.num_workers = 2});
 ///     for (auto& [inputs, targets] : loader) ...  // i64 [32, longest of the batch] each

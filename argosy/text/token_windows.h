@@ -21,7 +21,7 @@ struct TokenWindowsOptions {
 
 /// Windows of equal length over a token file, for a model that predicts the next token.
 ///
-///     text::TokenWindows train(text::TokenFile("train.tokens"), {.sequence_length = 1024});
+///     text::TokenWindows train(text::TokenFile("books.tokens"), {.sequence_length = 1024});
 ///     data::DataLoader loader(train, {.batch_size = 16, .shuffle = true, .num_workers = 2});
 ///     for (auto& [inputs, targets] : loader) ...  // i64 [16, 1024] each
 ///

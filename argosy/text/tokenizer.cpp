@@ -1,7 +1,5 @@
 #include "argosy/text/tokenizer.h"
 
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -9,19 +7,6 @@
 
 namespace argosy::text {
 namespace {
-
-/// Returns the first of these names that a special token has.
-std::optional<int32_t> first_of(const std::vector<SpecialToken>& special,
-                                std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) {
-    for (const SpecialToken& token : special) {
-      if (token.text == name) {
-        return token.id;
-      }
-    }
-  }
-  return std::nullopt;
-}
 
 int32_t role(const std::optional<int32_t>& id, const char* what, const std::string& kind) {
   ARGOSY_CHECK(id.has_value(),
@@ -35,36 +20,10 @@ int32_t role(const std::optional<int32_t>& id, const char* what, const std::stri
 
 }  // namespace
 
-void TokenizerFacts::find_roles() {
-  const auto set = [&](std::optional<int32_t>& role,
-                       std::initializer_list<std::string_view> names) {
-    if (!role) {
-      role = first_of(special, names);
-    }
-  };
-  set(begin_of_text, {"<|begin_of_text|>", "<s>", "<bos>", "[BOS]"});
-  set(end_of_text, {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[EOS]"});
-  set(pad, {"<pad>", "<|pad|>", "[PAD]"});
-}
-
-bool TokenizerFacts::is_special(int32_t id) const {
-  const auto found = std::lower_bound(
-      special.begin(), special.end(), id, [](const SpecialToken& token, int32_t wanted) {
-        return token.id < wanted;
-      });
-  return found != special.end() && found->id == id;
-}
-
-void TokenizerImpl::save(const std::string& /*folder*/) const {
-  throw UsageError("text.save",
-                   fmt::format("vocab.json and merges.txt hold a byte-level BPE, and this is a "
-                               "tokenizer of the kind {}. Copy its own file",
-                               facts().kind));
-}
-
 Tokenizer::Tokenizer(std::shared_ptr<const TokenizerImpl> impl) : impl_(std::move(impl)) {}
 
-std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+std::vector<int32_t> Tokenizer::encode(std::string_view text,
+                                       const EncodeTextOptions& options) const {
   const TokenizerFacts& facts = impl_->facts();
   std::vector<int32_t> ids;
   ids.reserve(text.size() / 3 + 2);
@@ -78,7 +37,8 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOption
   return ids;
 }
 
-std::string Tokenizer::decode(std::span<const int32_t> ids, const DecodeOptions& options) const {
+std::string Tokenizer::decode(std::span<const int32_t> ids,
+                              const DecodeTextOptions& options) const {
   std::vector<int32_t> kept;
   kept.reserve(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {

@@ -24,13 +24,13 @@ enum class SpecialText : uint8_t {
   kPlain  ///< the tokens of its letters: a stranger's text ends no document
 };
 
-struct EncodeOptions {
+struct EncodeTextOptions {
   SpecialText special_text = SpecialText::kIds;
   bool bos = false;  ///< put the token that begins a text in front
   bool eos = false;  ///< append the token that ends a text
 };
 
-struct DecodeOptions {
+struct DecodeTextOptions {
   bool skip_special = false;  ///< leave out special tokens instead of writing their names
 };
 
@@ -54,10 +54,10 @@ class Tokenizer final {
   /// Errors: UsageError for bos or eos where the tokenizer has no such token; DataError for a byte
   /// that the vocabulary of a byte-level BPE lacks.
   [[nodiscard]] std::vector<int32_t> encode(std::string_view text,
-                                            const EncodeOptions& options = {}) const;
+                                            const EncodeTextOptions& options = {}) const;
   /// Errors: UsageError naming the first id that no token has, and its position.
   [[nodiscard]] std::string decode(std::span<const int32_t> ids,
-                                   const DecodeOptions& options = {}) const;
+                                   const DecodeTextOptions& options = {}) const;
 
   /// Returns one more than the highest id, which is the number of rows that an embedding needs.
   [[nodiscard]] int64_t vocab_size() const;

@@ -95,10 +95,16 @@ TEST_F(TokenizerErrors, VocabulariesThatAreNone) {
   write("vocab.json", R"({"a": 0, "b": 0})");
   EXPECT_THAT(error(folder()),
               HasSubstr("two tokens have the id 0: expected one, \"b\" is the second"));
-  for (const char* const id : {"-1", "1.5", "\"x\"", "20000000"}) {
+  for (const char* const id : {"-1", "1.5", "\"x\"", "65538"}) {
     write("vocab.json", std::string(R"({"a": )") + id + "}");
-    EXPECT_THAT(error(folder()), HasSubstr("token \"a\": expected an id from 0 to 16777215, got"));
+    EXPECT_THAT(error(folder()), HasSubstr("token \"a\": expected an id from 0 to 65537, got"));
   }
+}
+
+TEST_F(TokenizerErrors, JsonOfManyLevelsIsRefusedBeforeItExhaustsTheStack) {
+  const std::string deep = R"({"model": )" + std::string(1 << 20, '[') + std::string(1 << 20, ']');
+  EXPECT_THAT(error(write("tokenizer.json", deep + "}")),
+              HasSubstr("expected JSON of at most 32 levels, got more. Is it another file?"));
 }
 
 TEST_F(TokenizerErrors, AByteThatTheVocabularyLacks) {
@@ -172,7 +178,7 @@ TEST_F(TokenizerErrors, ATokenizerJsonThatIsDamaged) {
   EXPECT_THAT(after([](json& f) { f["model"]["ignore_merges"] = 1; }),
               HasSubstr("expected true or false for \"ignore_merges\", got 1"));
   EXPECT_THAT(after([](json& f) { f["added_tokens"][0].erase("id"); }),
-              HasSubstr("an added token: expected an \"id\""));
+              HasSubstr("an added token: expected an \"id\" from 0 to "));
   EXPECT_THAT(after([](json& f) { f["added_tokens"][0].erase("content"); }),
               HasSubstr("expected a string \"content\", got null in "));
   EXPECT_THAT(

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "argosy/base/error.h"
-#include "argosy/base/text.h"
 #include "argosy/text/bpe_tokenizer.h"
 #include "argosy/text/vocab_reader.h"
 
@@ -21,10 +20,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kJson = "text.tokenizer_json";
-
-std::string shown(const Json& value) {
-  return printable(value.dump()).substr(0, 80);
-}
 
 /// What makes a BpeParts of one file.
 class JsonReader final {
@@ -52,7 +47,7 @@ class JsonReader final {
         fmt::format("{} is not read: got {}. Byte-level BPE as of GPT-2 and Llama 3 is; encode the "
                     "text in Python, and read it by text::TokenFile",
                     what,
-                    shown(value)));
+                    shown_json(value)));
   }
 
   /// A member, or null where there is none.
@@ -64,15 +59,15 @@ class JsonReader final {
   std::string text(const Json& object, const char* name) const {
     const Json& value = member(object, name);
     if (!value.is_string()) {
-      fail(
-          fmt::format("expected a string \"{}\", got {} in {}", name, shown(value), shown(object)));
+      fail(fmt::format(
+          "expected a string \"{}\", got {} in {}", name, shown_json(value), shown_json(object)));
     }
     return value.get<std::string>();
   }
   bool flag(const Json& object, const char* name, bool otherwise) const {
     const Json& value = member(object, name);
     if (!value.is_null() && !value.is_boolean()) {
-      fail(fmt::format("expected true or false for \"{}\", got {}", name, shown(value)));
+      fail(fmt::format("expected true or false for \"{}\", got {}", name, shown_json(value)));
     }
     return value.is_null() ? otherwise : value.get<bool>();
   }
@@ -114,7 +109,7 @@ class JsonReader final {
 
   void read_merges(const Json& merges) {
     if (!merges.is_array()) {
-      fail("expected a list \"merges\", got " + shown(merges));
+      fail("expected a list \"merges\", got " + shown_json(merges));
     }
     size_t number = 0;
     for (const Json& merge : merges) {
@@ -126,7 +121,7 @@ class JsonReader final {
       const std::string both = merge.is_string() ? merge.get<std::string>() : "";
       const size_t space = both.find(' ');
       if (space == std::string::npos) {
-        fail(fmt::format("{}: expected two tokens, got {}", place, shown(merge)));
+        fail(fmt::format("{}: expected two tokens, got {}", place, shown_json(merge)));
       }
       vocab_.add_merge(both.substr(0, space), both.substr(space + 1), place);
     }
@@ -136,8 +131,11 @@ class JsonReader final {
     const Json& added = member(json_, "added_tokens");
     for (const Json& each : added) {
       const Json& id = member(each, "id");
-      if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() > (1 << 24)) {
-        fail("an added token: expected an \"id\", got " + shown(each));
+      if (!id.is_number_integer() || id.get<int64_t>() < 0 ||
+          id.get<int64_t>() >= vocab_.most_ids()) {
+        fail(fmt::format("an added token: expected an \"id\" from 0 to {}, got {}",
+                         vocab_.most_ids() - 1,
+                         shown_json(each)));
       }
       if (flag(each, "single_word", false)) {
         refuse("an added token of single words", each);

@@ -203,6 +203,14 @@ TEST(Splitter, ALongRunDoesNotExhaustTheStack) {
               ElementsAre(std::string((1 << 20) - 1, ' '), " x"));
 }
 
+TEST(Splitter, AnExpressionThatTakesForEverIsAnError) {
+  EXPECT_THAT(test::error_text<DataError>([] {
+                (void)split("(?:a+)+b|(*FAIL)", std::string(64, 'a'), Splitter::Keep::kAll);
+              }),
+              HasSubstr("[text.split] the pre-tokenizer's expression cannot be matched in this "
+                        "text: match limit exceeded"));
+}
+
 TEST(Trie, FindsTheLongestKey) {
   Trie trie;
   EXPECT_EQ(trie.longest("a").bytes, 0U);

@@ -23,6 +23,8 @@ class VocabReader final {
   /// Adds the next merge, of two tokens as they are written. `place`: where it stands.
   void add_merge(std::string_view left, std::string_view right, const std::string& place);
 
+  /// Returns a bound of the ids that read() takes, for those of added tokens.
+  [[nodiscard]] int64_t most_ids() const { return most_ids_; }
   [[nodiscard]] BpeModel::Tokens& tokens() { return tokens_; }
   [[nodiscard]] std::vector<BpeMerge>& merges() { return merges_; }
   /// Ids of the tokens as they are written.
@@ -34,10 +36,14 @@ class VocabReader final {
 
   const char* where_;
   std::string path_;
+  int64_t most_ids_ = 0;
   BpeModel::Tokens tokens_{};
   std::vector<BpeMerge> merges_{};
   std::unordered_map<std::string, int32_t> ids_{};  // of tokens as they are written
 };
+
+/// Returns the beginning of a value, for a message.
+[[nodiscard]] std::string shown_json(const nlohmann::json& value);
 
 /// Reads a file of JSON whole. Errors: DataError when it cannot be read or is no JSON object.
 [[nodiscard]] nlohmann::json read_json(const char* where, const std::string& path);
