@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cctype>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,6 +18,10 @@ namespace argosy::text {
 namespace {
 
 using Ids = std::vector<int32_t>;
+
+bool is_space(char c) {
+  return std::isspace(static_cast<unsigned char>(c)) != 0;
+}
 
 TEST(TokenizerGolden, IdsAndTextAreTheOriginals) {
   std::map<std::string, int> strings;
@@ -56,11 +62,11 @@ TEST(TokenizerGolden, TheCorpusAsAWholeIsThatOfItsLines) {
   Ids lines;
   size_t begin = 0;
   for (size_t end = 0; begin < corpus.size(); begin = end) {
-    // A line that ends in a letter or a point, before one that begins so.
+    // Lines up to one that ends in no white space, before one that begins with none.
     do {
       end = std::min(corpus.find('\n', end), corpus.size() - 1) + 1;
     } while (end < corpus.size() &&
-             (std::isspace(corpus[end - 2]) != 0 || std::isspace(corpus[end]) != 0));
+             (end < 2 || is_space(corpus[end - 2]) || is_space(corpus[end])));
     const Ids line = tokenizer.encode(std::string_view(corpus).substr(begin, end - begin));
     lines.insert(lines.end(), line.begin(), line.end());
   }
