@@ -38,6 +38,7 @@ TEST(DocumentReader, AFileIsADocument) {
 TEST(DocumentReader, ALongOneEndsWhereAWordBeginsAnyway) {
   EXPECT_THAT(pieces("one\ntwo\n three", Documents::kFiles, 10),
               ElementsAre("one\n", "two\n three|"));
+  EXPECT_THAT(pieces("a\nb \nccccc", Documents::kFiles, 6), ElementsAre("a\n", "b \n", "ccccc|"));
   // No such place: behind the last line break, or the last whole character.
   EXPECT_THAT(pieces("one \n\ntwo", Documents::kFiles, 7), ElementsAre("one \n\n", "two|"));
   EXPECT_THAT(pieces("12345678é9", Documents::kFiles, 9), ElementsAre("12345678", "é9|"));

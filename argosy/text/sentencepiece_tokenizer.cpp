@@ -74,7 +74,7 @@ SentencepieceTokenizer::SentencepieceTokenizer(SentencepieceModel model,
       model_(std::move(model)),
       characters_(model_.character_map, path),
       least_score_(std::numeric_limits<float>::max()),
-      most_score_(std::numeric_limits<float>::lowest()) {
+      most_score_(std::numeric_limits<float>::min()) {  // which is positive, as in sentencepiece
   const bool unigram = model_.algorithm == SentencepieceModel::Algorithm::kUnigram;
   if (!unigram && model_.algorithm != SentencepieceModel::Algorithm::kBpe) {
     refuse_model(

@@ -41,6 +41,17 @@ TEST(TokenizerGolden, IdsAndTextAreTheOriginals) {
   }
 }
 
+TEST(TokenizerGolden, IdsThatNoTextGivesAreDecodedAsWell) {
+  int lists = 0;
+  for (const nlohmann::json& line : golden_lines("decode")) {
+    const Tokenizer tokenizer = open_tokenizer(golden(line["tokenizer"].get<std::string>()));
+    EXPECT_EQ(tokenizer.decode(line["decode"].get<Ids>()), line["decoded"].get<std::string>())
+        << line["tokenizer"] << ": " << line["decode"];
+    ++lists;
+  }
+  EXPECT_EQ(lists, 3 * 20);
+}
+
 TEST(TokenizerGolden, ByteLevelTokenizersGiveEveryByteBack) {
   std::string bytes;
   for (int byte = 0; byte < 256; ++byte) {

@@ -9,10 +9,12 @@ each tokenizer and string:
 
     {"tokenizer": "gpt2", "text": "Hello", "ids": [39, 68], "decoded": "Hello"}
 
-The line of a tokenizer that has not been trained here but was checked for its merges has "merges" instead.
+Lines with "decode" have ids that no text gives. The last line has the merges that are found in corpus.txt.
 """
 import json
 import os
+import random
+import struct
 import sys
 
 import sentencepiece
@@ -30,6 +32,9 @@ Smoke 🔥 and fire 🔥🔥, the family 👨‍👩‍👧‍👦 and flags �
 It's 1 of 22, 333 of 4444 and 55,555.5 - that's 10% more; we'll see, they've seen, I'd say, don't.
 int main() {\n\treturn 0;   // done\n}\n\n\n    four spaces\n        eight
 """
+
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 1, 2, 3, 4, 5
+UNIGRAM, BPE = 1, 2
 
 STRINGS = [
     "",
@@ -63,6 +68,8 @@ STRINGS = [
     "!!!???...,,,;;; --- ### @@@ $$$ %%% ^^^ &&& *** ((( )))",
     "ＡＢＣ full width, ㎏ ℃ ① ﷺ",
     " \u00e9\u00e8",
+    "a \u180e!b \u180e\u180e",
+    "①② ①③ x<mask> x<ma",
     "x" + " " * 33 + "y",
 ]
 
@@ -129,8 +136,8 @@ def llama3(corpus):
 
     def change(file):
         file["model"]["ignore_merges"] = True
-        # A word that merges do not make: ignore_merges finds it whole.
-        file["model"]["merges"] = [m for m in file["model"]["merges"] if m != ["Ġg", "od"] and m != ["ing", "s"]][:-1]
+        # Words that merges no longer make: ignore_merges finds them whole.
+        file["model"]["merges"] = [m for m in file["model"]["merges"] if "".join(m) not in ("Ġand", "Ġthe", "ing")]
 
     return rearranged(tokenizer, "llama3", change)
 
@@ -142,7 +149,8 @@ def digits(corpus):
     )
     tokenizer = trained(corpus, pre, 340, ["<s>", "</s>", "<pad>", "<|endoftext|>"])
     tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True, rstrip=True)])
-    tokenizer.add_tokens([AddedToken("new_word", normalized=True), AddedToken("new_words", normalized=True)])
+    tokenizer.add_tokens([AddedToken("new_word", normalized=True), AddedToken("new_words", normalized=True),
+                          AddedToken("x<ma", normalized=True)])
 
     def change(file):
         file["model"]["merges"] = [" ".join(merge) for merge in file["model"]["merges"]]
@@ -160,6 +168,35 @@ def pieces(corpus_path, name, **options):
     )
     os.remove(os.path.join(HERE, name + ".vocab"))
     return sentencepiece.SentencePieceProcessor(model_file=os.path.join(HERE, name + ".model"))
+
+
+def varint(value):
+    encoded = b""
+    while value > 127:
+        encoded += bytes([value & 127 | 128])
+        value >>= 7
+    return encoded + bytes([value])
+
+
+def field(number, data):
+    """A field of a protobuf: bytes, or a small number."""
+    if isinstance(data, int):
+        return varint(number << 3) + varint(data)
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def by_hand(name, algorithm, types):
+    """A model of these pieces, the first with the highest score; it adds and removes no space."""
+    pieces_ = [("<unk>", 0, UNKNOWN), ("<s>", 0, CONTROL), ("</s>", 0, CONTROL)]
+    pieces_ += [(text, -float(i), kind) for i, (text, kind) in enumerate(types.items())]
+    model = b"".join(
+        field(1, field(1, text.encode()) + varint(2 << 3 | 5) + struct.pack("<f", score) + field(3, kind))
+        for text, score, kind in pieces_
+    )
+    model += field(2, field(3, algorithm)) + field(3, field(1, b"identity") + field(3, 0) + field(4, 0))
+    with open(os.path.join(HERE, name + ".model"), "wb") as out:
+        out.write(model)
+    return sentencepiece.SentencePieceProcessor(model_proto=model)
 
 
 def main():
@@ -180,7 +217,7 @@ def main():
 
     rules = os.path.join(HERE, "rules.tsv")
     with open(rules, "w") as out:  # code points: what stands in the text, what it becomes
-        for old, new in [("ﬁ", "fi"), ("①", "1"), ("\u00a0", " "), ("\u3000", " "), ("\u212a", "K"), ("e\u0301", "é"), ("\t", " ")]:
+        for old, new in [("ﬁ", "fi"), ("①", "1"), ("①②", "one two"), ("\u00a0", " "), ("\u3000", " "), ("\u212a", "K"), ("e\u0301", "é"), ("\t", " ")]:
             out.write(" ".join(f"{ord(c):X}" for c in old) + "\t" + " ".join(f"{ord(c):X}" for c in new) + "\n")
     models_ = [
         # Llama 2's options.
@@ -197,6 +234,24 @@ def main():
     os.remove(rules)
     for name, processor in models_:
         for text in STRINGS:
+            ids = processor.encode(text)
+            emit(tokenizer=name + ".model", text=text, ids=ids, decoded=processor.decode(ids))
+        space = processor.piece_to_id("\u2581")
+        draw = random.Random(7)
+        for first in [[], [space], [space, space], [1, space], [0, space]]:
+            for _ in range(4):
+                ids = first + [draw.randrange(processor.vocab_size()) for _ in range(9)]
+                emit(tokenizer=name + ".model", decode=ids, decoded=processor.decode(ids))
+
+    # What trained models have not: a fixed piece inside of another, pieces that are not to be used.
+    of_hand = [
+        ("fixed", BPE, {"ab": USER_DEFINED} | dict.fromkeys(["abc", "bc", "a", "b", "c", "xa", "x"], NORMAL)),
+        ("unused", BPE, {"ab": NORMAL, "cd": NORMAL, "abcd": UNUSED} | dict.fromkeys(["a", "b", "c", "d", "abcde", "e"], NORMAL)),
+        ("fixed_unigram", UNIGRAM, {"ab": UNUSED, "a": NORMAL, "b": NORMAL, "ba": USER_DEFINED, "bab": NORMAL}),
+    ]
+    for name, algorithm, types in of_hand:
+        processor = by_hand(name, algorithm, types)
+        for text in ["ab", "abc", "xabc", "bc", "xa", "aabcc", "abcd", "abcde", "abcdabcd", "cdab", "abab", "bab", "babab", "zzab"]:
             ids = processor.encode(text)
             emit(tokenizer=name + ".model", text=text, ids=ids, decoded=processor.decode(ids))
 
