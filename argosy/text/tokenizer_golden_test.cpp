@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/text/open_tokenizer.h"
+#include "argosy/text/splitter.h"
 #include "argosy/text/test_golden_text.h"
 #include "argosy/text/train_bpe.h"
 
@@ -39,6 +40,28 @@ TEST(TokenizerGolden, IdsAndTextAreTheOriginals) {
        {"gpt2", "llama3", "digits", "llama2.model", "unigram.model", "bpe_symbols.model"}) {
     EXPECT_GT(strings[name], 25) << name;
   }
+}
+
+TEST(TokenizerGolden, TextIsCutIntoTheSameWords) {
+  const nlohmann::json llama3 =
+      nlohmann::json::parse(*os::read_file(golden("llama3/tokenizer.json")));
+  const std::map<std::string, Splitter> splitters{
+      {"gpt2", Splitter(kGpt2Pattern, Splitter::Keep::kAll, "text.split", "")},
+      {"llama3",
+       Splitter(llama3["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"].get<std::string>(),
+                Splitter::Keep::kAll,
+                "text.split",
+                "")}};
+  int texts = 0;
+  for (const nlohmann::json& line : golden_lines("cut")) {
+    std::vector<std::string> words;
+    splitters.at(line["tokenizer"].get<std::string>())
+        .split(line["cut"].get<std::string>(),
+               [&](std::string_view word) { words.emplace_back(word); });
+    EXPECT_EQ(words, line["words"].get<std::vector<std::string>>()) << line["tokenizer"];
+    ++texts;
+  }
+  EXPECT_GT(texts, 60);
 }
 
 TEST(TokenizerGolden, IdsThatNoTextGivesAreDecodedAsWell) {

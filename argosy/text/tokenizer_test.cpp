@@ -196,6 +196,13 @@ TEST(Splitter, BytesThatAreNoTextArePiecesOfTheirOwn) {
               ElementsAre("one", " ", "\xFF\xFE", " two", "\xC3"));
 }
 
+TEST(Splitter, WhiteSpaceIsUnicodes) {
+  // U+180E has not been white space since Unicode 6.3; U+0085 is.
+  EXPECT_THAT(split(kGpt2Pattern, "a \u180e!b\u0085\u0085c", Splitter::Keep::kAll),
+              ElementsAre("a", " \u180e!", "b", "\u0085", "\u0085", "c"));
+  EXPECT_THAT(split("[\\S]+", "\u180ea b", Splitter::Keep::kMatches), ElementsAre("\u180ea", "b"));
+}
+
 TEST(Splitter, ALongRunDoesNotExhaustTheStack) {
   const std::string run(1 << 20, 'a');
   EXPECT_THAT(split("(?:a|b)*c|(?:a|b)+", run, Splitter::Keep::kAll), ElementsAre(run));

@@ -9,7 +9,7 @@ each tokenizer and string:
 
     {"tokenizer": "gpt2", "text": "Hello", "ids": [39, 68], "decoded": "Hello"}
 
-Lines with "decode" have ids that no text gives. The last line has the merges that are found in corpus.txt.
+Lines with "cut" have the words into which a text is cut, and lines with "decode" ids that no text gives. The last line has the merges that are found in corpus.txt.
 """
 import json
 import os
@@ -214,6 +214,9 @@ def main():
         for text in STRINGS:
             ids = tokenizer.encode(text, add_special_tokens=False).ids
             emit(tokenizer=name, text=text, ids=ids, decoded=tokenizer.decode(ids, skip_special_tokens=False))
+            if name != "digits":  # which puts spaces in front
+                words = tokenizer.pre_tokenizer.pre_tokenize_str(text)
+                emit(tokenizer=name, cut=text, words=[text[begin:end] for _, (begin, end) in words])
 
     rules = os.path.join(HERE, "rules.tsv")
     with open(rules, "w") as out:  # code points: what stands in the text, what it becomes
