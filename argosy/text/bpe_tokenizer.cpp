@@ -74,8 +74,8 @@ struct HashOfWord {
 }  // namespace
 
 std::vector<PreTokenizerStep> gpt2_steps() {
-  static const Splitter kSplitter(kGpt2Pattern, Splitter::Keep::kAll, "text.split", "");
-  return {{.splitter = kSplitter}};
+  static const Splitter splitter(kGpt2Pattern, Splitter::Keep::kAll, "text.split", "");
+  return {{.splitter = splitter}};
 }
 
 /// Encodes the words of one text.

@@ -36,8 +36,8 @@ struct Alphabet {
 };
 
 const Alphabet& alphabet() {
-  static const Alphabet kAlphabet;
-  return kAlphabet;
+  static const Alphabet shared;
+  return shared;
 }
 
 }  // namespace

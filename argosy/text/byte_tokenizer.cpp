@@ -78,8 +78,8 @@ std::optional<std::string> ByteTokenizer::token(int32_t id) const {
 }
 
 Tokenizer byte_tokenizer() {
-  static const auto kShared = std::make_shared<const ByteTokenizer>();
-  return Tokenizer(kShared);
+  static const auto shared = std::make_shared<const ByteTokenizer>();
+  return Tokenizer(shared);
 }
 
 }  // namespace argosy::text

@@ -45,9 +45,9 @@ struct FreeMatch {
 
 /// Room for one match. A caller takes its bounds out before anybody else on this thread matches.
 pcre2_match_data* match_room() {
-  thread_local const std::unique_ptr<pcre2_match_data, FreeMatch> kRoom(
+  thread_local const std::unique_ptr<pcre2_match_data, FreeMatch> room(
       pcre2_match_data_create(1, nullptr));
-  return kRoom.get();
+  return room.get();
 }
 
 }  // namespace

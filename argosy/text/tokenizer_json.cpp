@@ -52,9 +52,9 @@ class JsonReader final {
 
   /// A member, or null where there is none.
   static const Json& member(const Json& object, const char* name) {
-    static const Json kNull;
+    static const Json null;
     const auto found = object.is_object() ? object.find(name) : object.end();
-    return found == object.end() ? kNull : *found;
+    return found == object.end() ? null : *found;
   }
   std::string text(const Json& object, const char* name) const {
     const Json& value = member(object, name);
