@@ -311,7 +311,9 @@ DistributedBatchSampler::DistributedBatchSampler(int64_t n, const Options& optio
         return shuffled(std::move(padded), options, epoch);
       }) {}
 
-DistributedBatchSampler::DistributedBatchSampler(int64_t n, const Options& options, Arrange arrange)
+DistributedBatchSampler::DistributedBatchSampler(int64_t n,
+                                                 const Options& options,
+                                                 const Arrange& arrange)
     : BatchSampler(
           batches_of_each(n, options) * turns_of(options).leaves,
           [n, options, arrange](int64_t epoch) {

@@ -188,7 +188,7 @@ class DistributedBatchSampler : public BatchSampler {
   /// Deals what `arrange` returns, whatever `shuffle` says.
   DistributedBatchSampler(int64_t n,
                           const DistributedBatchSamplerOptions& options,
-                          Arrange arrange);
+                          const Arrange& arrange);
 };
 
 struct EvaluationSamplerOptions {
