@@ -34,5 +34,6 @@
 #include "argosy/program/command_line.h"
 #include "argosy/runs/run_config.h"
 #include "argosy/runs/run_page.h"
+#include "argosy/text/text.h"
 #include "argosy/train/train.h"
 #include "argosy/vision/vision.h"

@@ -18,6 +18,8 @@ find_package(simdjson REQUIRED)
 find_path(ARGOSY_XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # a header is all that is used
 find_path(ARGOSY_ISAL_INCLUDE_DIR isa-l/igzip_lib.h REQUIRED)
 find_library(ARGOSY_ISAL isal REQUIRED) # linked by name: it brings no package for CMake
+find_path(ARGOSY_PCRE2_INCLUDE_DIR pcre2.h REQUIRED)
+find_library(ARGOSY_PCRE2 pcre2-8 REQUIRED) # for UTF-8; linked by name as well
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(TIFF REQUIRED)

@@ -75,18 +75,30 @@ BatchPlan deal(const std::vector<int64_t>& indices, const Options& options, int6
   return {std::move(mine), {.batch_size = options.batch_size, .drop_last = options.drop_last}};
 }
 
-/// The batches of `ranks`, in their turns.
-BatchPlan make_plan(int64_t n, const Options& options, const IndexRange& ranks, int64_t epoch) {
-  std::vector<int64_t> indices = in_order(n);
-  pad_with_head(indices, ceil_div(n, dealt_to(options)) * dealt_to(options));
-  if (options.shuffle) {
-    numpy_shuffle(indices, shuffle_seed(options, epoch));
-  }
+/// The batches of `ranks`, in their turns. `indices`: the padded list, in the epoch's order.
+BatchPlan make_plan(const std::vector<int64_t>& indices,
+                    const Options& options,
+                    const IndexRange& ranks) {
   std::vector<BatchPlan> plans;
   for (int64_t rank = ranks.begin; rank < ranks.end; ++rank) {
     plans.push_back(deal(indices, options, rank));
   }
   return in_turns(plans, options.micro_batches);
+}
+
+/// All samples, and so many of the first ones again that each rank gets equally many.
+std::vector<int64_t> padded_list(int64_t n, const Options& options) {
+  std::vector<int64_t> indices = in_order(n);
+  pad_with_head(indices, ceil_div(n, dealt_to(options)) * dealt_to(options));
+  return indices;
+}
+
+/// Paddle's order of an epoch.
+std::vector<int64_t> shuffled(std::vector<int64_t> padded, const Options& options, int64_t epoch) {
+  if (options.shuffle) {
+    numpy_shuffle(padded, shuffle_seed(options, epoch));
+  }
+  return padded;
 }
 
 /// The pieces of this process.
@@ -295,15 +307,24 @@ void BatchSampler::Iterator::report() {
 }
 
 DistributedBatchSampler::DistributedBatchSampler(int64_t n, const Options& options)
+    : DistributedBatchSampler(n, options, [options](std::vector<int64_t> padded, int64_t epoch) {
+        return shuffled(std::move(padded), options, epoch);
+      }) {}
+
+DistributedBatchSampler::DistributedBatchSampler(int64_t n,
+                                                 const Options& options,
+                                                 const Arrange& arrange)
     : BatchSampler(
           batches_of_each(n, options) * turns_of(options).leaves,
-          [n, options](int64_t epoch) {
+          [n, options, arrange](int64_t epoch) {
             const BatchTurns turns = turns_of(options);
-            return make_plan(n, options, {turns.first, turns.first + turns.leaves}, epoch);
+            return make_plan(arrange(padded_list(n, options), epoch),
+                             options,
+                             {turns.first, turns.first + turns.leaves});
           },
           turns_of(options),
-          [n, options](int64_t epoch) {
-            return make_plan(n, options, {0, 1}, epoch);
+          [n, options, arrange](int64_t epoch) {
+            return make_plan(arrange(padded_list(n, options), epoch), options, {0, 1});
           }) {}
 
 EvaluationSampler::EvaluationSampler(int64_t n, const EvaluationSamplerOptions& options)

@@ -180,6 +180,15 @@ struct DistributedBatchSamplerOptions {
 class DistributedBatchSampler : public BatchSampler {
  public:
   explicit DistributedBatchSampler(int64_t n, const DistributedBatchSamplerOptions& options = {});
+
+ protected:
+  /// Returns the padded list of an epoch's samples in another order, from the list in order. It is
+  /// a pure function of both.
+  using Arrange = std::function<std::vector<int64_t>(std::vector<int64_t> padded, int64_t epoch)>;
+  /// Deals what `arrange` returns, whatever `shuffle` says.
+  DistributedBatchSampler(int64_t n,
+                          const DistributedBatchSamplerOptions& options,
+                          const Arrange& arrange);
 };
 
 struct EvaluationSamplerOptions {

@@ -2,6 +2,7 @@
 
 /// Everything of room data: samplers, data sets, collate, DataLoader.
 #include "argosy/data/batch_sampler.h"
+#include "argosy/data/bucket_batch_sampler.h"
 #include "argosy/data/cache.h"
 #include "argosy/data/collate.h"
 #include "argosy/data/concat.h"

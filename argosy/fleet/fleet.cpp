@@ -395,6 +395,20 @@ data::DistributedBatchSampler distributed_batch_sampler(int64_t dataset_size,
                                         .seed = options.seed});
 }
 
+data::BucketBatchSampler bucket_batch_sampler(std::span<const int64_t> lengths,
+                                              const BucketSamplerOptions& options) {
+  return data::BucketBatchSampler(lengths,
+                                  {.batch_size = options.batch_size,
+                                   .num_replicas = worker_num(),
+                                   .rank = worker_index(),
+                                   .shuffle = options.shuffle,
+                                   .drop_last = options.drop_last,
+                                   .virtual_ranks = virtual_ranks(),
+                                   .micro_batches = options.micro_batches,
+                                   .seed = options.seed,
+                                   .bucket_batches = options.bucket_batches});
+}
+
 data::EvaluationSampler evaluation_sampler(int64_t dataset_size,
                                            const EvaluationBatchOptions& options) {
   return data::EvaluationSampler(dataset_size,

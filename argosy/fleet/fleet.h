@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "argosy/checkpoint/save_weights.h"
 #include "argosy/comm/comm.h"
 #include "argosy/data/batch_sampler.h"
+#include "argosy/data/bucket_batch_sampler.h"
 #include "argosy/data/iterable_dataset.h"
 #include "argosy/engine/named.h"
 #include "argosy/engine/state_dict.h"
@@ -109,6 +111,19 @@ struct SamplerOptions {
 /// Errors: UsageError for an empty data set with shuffle.
 [[nodiscard]] data::DistributedBatchSampler distributed_batch_sampler(
     int64_t dataset_size, const SamplerOptions& options);
+struct BucketSamplerOptions {
+  int64_t batch_size = 1;  ///< per virtual rank
+  bool shuffle = true;
+  bool drop_last = false;
+  uint64_t seed = 0;
+  int64_t micro_batches = 1;    ///< batches of each virtual rank in an update; for fleet::updates()
+  int64_t bucket_batches = 64;  ///< see data::BucketBatchSamplerOptions
+};
+/// Returns the batches of this rank, of samples of like length. Every virtual rank gets the same
+/// number.
+/// Errors: as of data::BucketBatchSampler.
+[[nodiscard]] data::BucketBatchSampler bucket_batch_sampler(std::span<const int64_t> lengths,
+                                                            const BucketSamplerOptions& options);
 struct EvaluationBatchOptions {
   int64_t batch_size = 1;  ///< per virtual rank
 };

@@ -139,6 +139,15 @@ TEST(Fleet, SamplersGetRankAndSize) {
         "[fleet.distributed_batch_sampler] the data set is empty: there is nothing to shuffle. Is "
         "its "
         "path right?");
+    const std::vector<int64_t> lengths{4, 1, 3, 2};
+    const auto buckets = bucket_batch_sampler(lengths, {.batch_size = 2, .shuffle = false});
+    const data::BatchPlan bucket = buckets.plan(0);
+    const std::vector<int64_t> of_like_length(bucket[0].begin(), bucket[0].end());
+    if (is_first_worker()) {
+      EXPECT_THAT(of_like_length, ElementsAre(1, 3));
+    } else {
+      EXPECT_THAT(of_like_length, ElementsAre(2, 0));
+    }
     const auto evaluation = evaluation_sampler(3, {.batch_size = 2});
     EXPECT_EQ(evaluation.plan(0).indices().size(), is_first_worker() ? 2U : 1U);
   });

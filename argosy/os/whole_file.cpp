@@ -106,6 +106,19 @@ void WholeFile::write(std::span<const std::byte> bytes) noexcept {
   }
 }
 
+void WholeFile::rewrite(int64_t at, std::span<const std::byte> bytes) noexcept {
+  flush();
+  while (status_.ok() && !bytes.empty()) {
+    const ssize_t written = ::pwrite(fd_.get(), bytes.data(), bytes.size(), at);
+    if (written >= 0) {
+      at += written;
+      bytes = bytes.subspan(static_cast<size_t>(written));
+    } else if (errno != EINTR) {
+      status_ = Failure::from_errno("cannot write", errno);
+    }
+  }
+}
+
 void WholeFile::flush() noexcept {
   if (status_.ok()) {
     if (const Status written = write_all(fd_.get(), buffer_); !written.ok()) {

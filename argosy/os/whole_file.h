@@ -52,6 +52,9 @@ class WholeFile final {
   /// after it. It must not throw, because libtorch's writer of zip files would end the process.
   void write(std::span<const std::byte> bytes) noexcept;
   void write(std::string_view text) noexcept { write(std::as_bytes(std::span(text))); }
+  /// Replaces bytes that were written before, such as a header that counts what follows it. They
+  /// end at position() or earlier. It fails as write() does.
+  void rewrite(int64_t at, std::span<const std::byte> bytes) noexcept;
   [[nodiscard]] const Status& status() const { return status_; }
   /// Returns the number of bytes given to write().
   [[nodiscard]] int64_t position() const { return position_; }

@@ -56,6 +56,18 @@ TEST_P(WholeFileTest, TheOldFileStaysUntilItIsFinished) {
   EXPECT_THAT(files(), ElementsAre(Pair("a b.rec", "new")));
 }
 
+TEST_P(WholeFileTest, AHeaderIsRewrittenWhenItsCountsAreKnown) {
+  WholeFile file = *WholeFile::create(path_, {.name = GetParam()});
+  file.write(std::string_view("????:"));
+  const std::string body(3 << 20, 'x');
+  file.write(body);
+  file.rewrite(1, std::as_bytes(std::span(std::string_view("123"))));
+  file.write(std::string_view("end"));
+  EXPECT_EQ(file.position(), 5 + (3 << 20) + 3);
+  ASSERT_TRUE(file.commit().ok());
+  EXPECT_THAT(files(), ElementsAre(Pair("a b.rec", "?123:" + body + "end")));
+}
+
 TEST_P(WholeFileTest, UnfinishedItLeavesNothing) {
   { WholeFile::create(path_, {.name = GetParam()})->write(std::string(3 << 20, 'x')); }
   EXPECT_THAT(files(), ElementsAre(Pair("a b.rec", "old")));

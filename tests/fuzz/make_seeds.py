@@ -107,3 +107,41 @@ for name, data in {
     "length": b"\xff" * 8 + one,
 }.items():
     write("safetensors", name, data)
+
+
+def field(number, data):
+    """A field of a protobuf: bytes, or a small number."""
+    if isinstance(data, int):
+        return varint(number << 3) + varint(data)
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def varint(value):
+    encoded = b""
+    while value > 127:
+        encoded += bytes([value & 127 | 128])
+        value >>= 7
+    return encoded + bytes([value])
+
+
+def piece(text, score, kind):
+    return field(1, field(1, text.encode()) + varint(2 << 3 | 5) + struct.pack("<f", score) + field(3, kind))
+
+
+own = b"".join(piece(text, -i, 1) for i, text in enumerate(["a", "b", "ab", "\u2581", "\u2581ab", "1"]))
+start = piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("</s>", 0, 3) + piece("<m>", 0, 4) + piece("Th", -9, 5)
+char_map = struct.pack("<4I", 12, 0x400, ord("A"), 0) + b"a\0"
+for name, data in {
+    "unigram": start + own + field(3, field(2, char_map) + field(3, 1)),
+    "bpe": start + own + field(2, field(3, 2)),
+    "bytes": start + own + b"".join(piece(f"<0x{byte:02X}>", 0, 6) for byte in range(256)) + field(2, field(3, 2) + field(35, 1)),
+    "llama3.json": b'{"added_tokens":[{"id":3,"content":"<|end|>","special":true,"rstrip":true}],"normalizer":null,"pre_tokenizer":'
+                   b'{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\\\p{L}+|\\\\s+(?!\\\\S)|\\\\s"},'
+                   b'"behavior":"Isolated","invert":false},{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]},'
+                   b'"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<|end|>"}},{"Sequence":{"id":"A"}}]},'
+                   b'"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","ignore_merges":true,"vocab":{"a":0,"b":1,"ab":2},'
+                   b'"merges":[["a","b"]]}}',
+    "digits.json": b'{"added_tokens":[],"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},'
+                   b'{"type":"ByteLevel"}]},"model":{"vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}}',
+}.items():
+    write("tokenizer", name, data)
