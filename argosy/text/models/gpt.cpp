@@ -5,6 +5,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include "argosy/text/ops/activation.h"
 #include "argosy/text/ops/causal_attention.h"

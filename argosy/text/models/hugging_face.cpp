@@ -355,8 +355,8 @@ StateDict to_hugging_face(const StateDict& ours, const GptOptions& options) {
   return theirs;
 }
 
-GptOptions options_of_config(std::string_view text) {
-  const ConfigFields fields(text);
+GptOptions options_of_config(std::string_view json) {
+  const ConfigFields fields(json);
   const std::string type = fields.get<std::string>("model_type");
   if (type != "gpt2" && type != "llama") {
     throw ConfigError(kConfig, fmt::format("model_type: expected gpt2 or llama, got {}", type));

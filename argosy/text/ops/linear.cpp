@@ -44,7 +44,7 @@ struct Linear : torch::autograd::Function<Linear> {
     const at::Tensor factors = converted(weight, type);
     std::vector<int64_t> sizes = x.sizes().vec();
     sizes.back() = weight.size(0);
-    const at::Tensor y = at::empty(sizes, rows.options());
+    at::Tensor y = at::empty(sizes, rows.options());
     at::Tensor y_rows = y.view({-1, weight.size(0)});
     if (bias) {
       at::addmm_out(y_rows, converted(*bias, type), rows, factors.t());

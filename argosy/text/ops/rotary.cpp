@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "argosy/text/ops/attention_kernels.h"

@@ -2,11 +2,13 @@
 #include "argosy/text/ops/token_norm.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "argosy/engine/autocast.h"
@@ -108,7 +110,7 @@ struct AddNorm : torch::autograd::Function<AddNorm> {
 
   static std::tuple<at::Tensor, at::Tensor, at::Tensor> through_norm(
       AutogradContext& context, const variable_list& saved, const variable_list& gradients) {
-    const auto& [x, weight, moments] = std::tie(saved[0], saved[1], saved[2]);
+    const at::Tensor &x = saved[0], &weight = saved[1], &moments = saved[2];
     const int64_t width = x.size(-1);
     const int64_t rows = x.numel() / width;
     const bool centered = context.saved_data["centered"].toBool();
