@@ -241,8 +241,8 @@ bool ShardedMemory::is_whole() const {
 void ShardedMemory::drop() {
   const Lock lock(pool_->mutex_);
   if (is_coming_) {
-    std::exchange(is_coming_, false);
-    coming_.wait();
+    is_coming_ = false;
+    std::exchange(coming_, comm::Work()).wait();
   }
   dirty_ = held_ = false;
   take_back();
@@ -279,7 +279,7 @@ void ShardedMemory::start() {
 
 void ShardedMemory::finish() {
   if (std::exchange(is_coming_, false)) {
-    coming_.wait();
+    std::exchange(coming_, comm::Work()).wait();  // which would keep the memory
     lend(memory_);
   }
 }
