@@ -1,11 +1,13 @@
 #include "argosy/parallel/sharded/memory_pool.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
@@ -23,6 +25,22 @@ struct Apart {
   at::NoGradGuard no_grad{};
   at::DisableRecordFunctionGuard unseen{};
 };
+
+/// Memory of zeros that stays long, on the CPU in pages of its own: between activations it would
+/// leave gaps when it goes that nothing fills.
+at::Tensor lasting(int64_t elements, const at::TensorOptions& options) {
+  constexpr size_t kWorthPages = size_t{1} << 18U;
+  const size_t bytes = static_cast<size_t>(elements) * options.dtype().itemsize();
+  if (options.device() != at::kCPU || bytes < kWorthPages) {
+    return at::zeros({elements}, options);
+  }
+  void* const data =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return data == MAP_FAILED
+             ? at::zeros({elements}, options)
+             : at::from_blob(
+                   data, {elements}, [bytes](void* used) { ::munmap(used, bytes); }, options);
+}
 
 }  // namespace
 
@@ -162,6 +180,32 @@ void MemoryPool::shrink(const ShardedMemory& current) {
   }
 }
 
+at::Tensor MemoryPool::take(int64_t elements, const at::TensorOptions& options) {
+  const auto fits = [&](const at::Tensor& each) {
+    return each.dtype() == options.dtype() && each.numel() >= elements &&
+           each.numel() <= elements + elements / 2;
+  };
+  const auto found = std::ranges::find_if(spare_, fits);
+  if (found == spare_.end()) {
+    return lasting(elements, options);
+  }
+  const at::Tensor taken = *found;
+  spare_.erase(found);
+  return taken.narrow(0, 0, elements);
+}
+
+void MemoryPool::give(at::Tensor memory) {
+  const std::size_t most = options_.kept > 8 ? 0 : options_.kept + 2;
+  if (!memory.defined() || !memory.is_cpu() || memory.storage().use_count() > 1 || most == 0) {
+    return;  // others allocate by stream; or somebody still has it
+  }
+  const auto all = static_cast<int64_t>(memory.storage().nbytes() / memory.element_size());
+  spare_.push_back(memory.as_strided({all}, {1}, 0));
+  if (spare_.size() > most) {
+    spare_.erase(spare_.begin());
+  }
+}
+
 void MemoryPool::forget(const ShardedMemory& memory) {
   const Lock lock(mutex_);
   for (auto* list : {&whole_, &sequence_, &last_sequence_}) {
@@ -178,7 +222,7 @@ ShardedMemory::ShardedMemory(std::shared_ptr<MemoryPool> pool,
                              const at::TensorOptions& options)
     : pool_(std::move(pool)),
       number_(number),
-      part_(at::zeros({elements / pool_->group().size()}, options.requires_grad(false))) {}
+      part_(lasting(elements / pool_->group().size(), options.requires_grad(false))) {}
 
 ShardedMemory::~ShardedMemory() {
   pool_->forget(*this);
@@ -221,7 +265,7 @@ bool ShardedMemory::make_room() {
     finish();
     return false;
   }
-  memory_ = at::empty({share() * pool_->group().size()}, part_.options());
+  memory_ = pool_->take(share() * pool_->group().size(), part_.options());
   lend(memory_);
   held_ = true;
   pool_->whole_.push_back(this);
@@ -246,7 +290,7 @@ void ShardedMemory::drop() {
   }
   dirty_ = held_ = false;
   take_back();
-  memory_ = at::Tensor();
+  pool_->give(std::exchange(memory_, at::Tensor()));
   std::erase(pool_->whole_, this);
 }
 
@@ -262,7 +306,7 @@ void ShardedMemory::after_use() noexcept {
 }
 
 void ShardedMemory::start() {
-  memory_ = at::empty({share() * pool_->group().size()}, part_.options());
+  memory_ = pool_->take(share() * pool_->group().size(), part_.options());
   try {
     coming_ = comm::all_gather_async(
         pool_->parts_by_rank(memory_),

@@ -71,6 +71,8 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   void follow(ShardedMemory& memory);
   void forget(const ShardedMemory& memory);
   void shrink(const ShardedMemory& current);
+  [[nodiscard]] at::Tensor take(int64_t elements, const at::TensorOptions& options);
+  void give(at::Tensor memory);
 
   const comm::Group group_;
   const PoolOptions options_;
@@ -79,6 +81,8 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   std::vector<ShardedMemory*> sequence_{}, last_sequence_{};
   std::size_t place_ = 0;  // in last_sequence_, of the one that is expected
   uint32_t made_ = 0;      // memories
+  /// Memory for wholes to come, on the CPU.
+  std::vector<at::Tensor> spare_{};
   std::exception_ptr error_{};
 };
 
