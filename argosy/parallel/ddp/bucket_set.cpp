@@ -110,6 +110,11 @@ void BucketSet::open(size_t parameter) {
   }
 }
 
+at::Tensor BucketSet::whole(size_t bucket) const {
+  const Bucket& asked = buckets_[bucket];
+  return is_cut() ? asked.memory->whole() : asked.flat;
+}
+
 void BucketSet::hold_gradients() {
   std::vector<std::shared_ptr<sharded::ShardedMemory>> memories;
   for (const Bucket& bucket : buckets_) {

@@ -421,7 +421,7 @@ void Reducer::mark_ready(size_t index) {
 void Reducer::send(size_t bucket) {
   buckets_.open(buckets_[bucket].parameters.front());
   if (compares() && !leaves_.is_spare()) {
-    checks_.look(buckets_[bucket].flat);
+    checks_.look(buckets_.whole(bucket));
   }
   if (keeps()) {
     leaves_.keep(passes_, micro_batch_.leaf, bucket, buckets_[bucket].flat);

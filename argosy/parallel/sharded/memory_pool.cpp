@@ -282,6 +282,11 @@ bool ShardedMemory::is_whole() const {
   return memory_.defined();
 }
 
+at::Tensor ShardedMemory::whole() const {
+  const Lock lock(pool_->mutex_);
+  return is_coming_ ? at::Tensor() : memory_;
+}
+
 void ShardedMemory::drop() {
   const Lock lock(pool_->mutex_);
   if (is_coming_) {

@@ -120,6 +120,8 @@ class ShardedMemory final : public engine::ComingMemory {
   void note_write();
   [[nodiscard]] const MemoryPool& pool() const { return *pool_; }
   [[nodiscard]] bool is_whole() const;
+  /// Returns its memory while it is whole, else an undefined tensor.
+  [[nodiscard]] at::Tensor whole() const;
   /// Leaves the part as it is.
   void drop();
   /// Takes this rank's part over from the whole.

@@ -1,0 +1,87 @@
+/// A Gpt whose parameters ranks divide.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/optim/adam.h"
+#include "argosy/parallel/ddp/divided_step_test_support.h"
+#include "argosy/parallel/recompute.h"
+#include "argosy/parallel/sharded/fully_shard.h"
+#include "argosy/text/models/gpt.h"
+#include "argosy/text/models/initial_weights.h"
+
+namespace argosy::text {
+namespace {
+
+/// A Gpt with its loss, as a wrapper calls it.
+struct LossOfGptImpl : torch::nn::Module {
+  explicit LossOfGptImpl(const GptOptions& options) {
+    gpt = register_module("gpt", Gpt(options));
+    gpt->initialize(5);
+  }
+  at::Tensor forward(const at::Tensor& tokens, const at::Tensor& targets) {
+    return gpt->loss(tokens, targets);
+  }
+  Gpt gpt{nullptr};
+};
+TORCH_MODULE(LossOfGpt);
+
+using Wrapped = parallel::DistributedDataParallel<LossOfGpt>;
+
+void train(Wrapped& model, optim::Optimizer& optimizer, const comm::Group& group) {
+  for (int step = 0; step < 3; ++step) {
+    const at::Tensor tokens =
+        (at::arange(34, at::kLong) * (3 + group.rank()) + step).remainder(61).view({2, 17});
+    model(tokens.narrow(1, 0, 16), tokens.narrow(1, 1, 16)).backward();
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+}
+
+TEST(GptSharded, HasTheBitsOfRanksThatHaveEverything) {
+  for (const char* const kind : {"gpt", "llama"}) {
+    for (const auto& [autocast, again] : {std::pair(false, false), {true, false}, {false, true}}) {
+      parallel::testing::on_ranks(2, [&, autocast = autocast, again = again](comm::Group& group) {
+        const GptOptions options =
+            gpt_options(std::string(kind) + ":vocab_size=61,layers=3,width=32,heads=4,context=16");
+        parallel::DdpOptions wrapping{.shared_memory = false};
+        if (autocast) {
+          wrapping.autocast = at::kBFloat16;
+        }
+        LossOfGpt net(options);
+        Wrapped plain(net, group, wrapping);
+        wrapping.shard = parallel::ShardOptions{.unit_bytes = 0};
+        wrapping.shard->initialize =
+            [&](const std::string& name, const at::Tensor& part, const IndexRange& range) {
+              draw_initial(options,
+                           5,
+                           std::string_view(name).substr(4),  // behind "gpt."
+                           range.begin,
+                           {part.data_ptr<float>(), static_cast<size_t>(range.size())});
+            };
+        LossOfGpt other(options);
+        if (again) {
+          other->gpt->set_block_runner([](const GptBlock& block, const at::Tensor& x) {
+            return parallel::recompute(block, x);
+          });
+        }
+        Wrapped sharded = parallel::fully_shard(other, group, wrapping);
+        EXPECT_GE(sharded.stats().buckets.size(), 4U);
+        optim::Optimizer a = optim::AdamW(plain, {.lr = 1e-2});
+        optim::Optimizer b = optim::AdamW(sharded, {.lr = 1e-2});
+        (void)sharded.divide_step(b);
+        train(plain, a, group);
+        train(sharded, b, group);
+        for (size_t i = 0; i < plain.parameters().size(); ++i) {
+          parallel::testing::expect_same_bits(
+              sharded.parameters()[i], plain.parameters()[i], kind + std::to_string(i));
+        }
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace argosy::text
