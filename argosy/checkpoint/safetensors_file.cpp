@@ -59,6 +59,11 @@ SafetensorEntry describe_safetensor(const std::string& name, const at::Tensor& t
   if (!tensor.defined()) {
     fail_safetensors(name, "expected a tensor, got nothing");
   }
+  if (tensor.layout() == at::kStrided && tensor.numel() > 0 && tensor.storage().data() == nullptr) {
+    fail_safetensors(name,
+                     "ranks divide its values, and they are not all here. Save by fleet::save(), "
+                     "or hold model.whole_parameters() meanwhile");
+  }
   if (tensor.layout() != at::kStrided) {
     fail_safetensors(name, "expected a dense tensor, got a sparse one. Convert it by to_dense()");
   }

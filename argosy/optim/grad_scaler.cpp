@@ -9,6 +9,7 @@
 #include <ATen/Functions.h>
 
 #include "argosy/base/check.h"
+#include "argosy/engine/coming_memory.h"
 #include "argosy/optim/gradients.h"
 #include "argosy/optim/kernels/norm.h"
 
@@ -117,6 +118,8 @@ void GradScaler::unscale_(const Optimizer& optimizer) {
   const ShardedStep* const sharded = optimizer.impl()->sharded();
   const std::vector<at::Tensor> grads =
       unique_gradients("optim.GradScaler", optimizer.parameters(), sharded);
+  const engine::DirectUse use(sharded == nullptr ? grads : std::vector<at::Tensor>(),
+                              /*writes=*/true);
   // In f64, as PyTorch does it; exact for powers of two.
   const auto factor = static_cast<float>(1 / static_cast<double>(scale_));
   std::atomic<bool> found = false;

@@ -24,6 +24,19 @@
 namespace argosy::parallel::ddp {
 namespace {
 
+/// Parameters that another wrapper has divided get memory of their own again. Collective over its
+/// ranks.
+void make_whole(const torch::nn::Module& module) {
+  const at::NoGradGuard no_grad;
+  for (at::Tensor& parameter : module.parameters()) {
+    if (const auto memory = sharded::ShardedMemory::of(parameter)) {
+      const at::Tensor whole = parameter.detach().clone();
+      memory->pool().check();
+      parameter.set_data(whole);
+    }
+  }
+}
+
 /// The module, laid out as the options say.
 std::shared_ptr<torch::nn::Module> checked(std::shared_ptr<torch::nn::Module> module,
                                            const comm::Group& group,
@@ -35,6 +48,7 @@ std::shared_ptr<torch::nn::Module> checked(std::shared_ptr<torch::nn::Module> mo
                "parallel.ddp",
                "this process is not a member of group \"{}\". Wrap the model on its members only.",
                group.name());
+  make_whole(*module);
   engine::lay_out(*module, options.memory_format);
   return module;
 }
@@ -221,7 +235,9 @@ void Core::shard_parameters() {
 
 std::shared_ptr<sharded::MemoryPool> Core::pool_of_gradients(const std::vector<int>& pieces) const {
   return std::make_shared<sharded::MemoryPool>(
-      group_, sharded::PoolOptions{.ahead = false, .timeout = options_.timeout, .parts = pieces});
+      group_,
+      sharded::PoolOptions{
+          .ahead = false, .timeout = options_.timeout, .keeps_written = true, .parts = pieces});
 }
 
 engine::NamedTensors Core::parameters() const {

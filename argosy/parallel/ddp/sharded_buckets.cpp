@@ -128,7 +128,6 @@ void ShardedBuckets::leave() noexcept {
 }
 
 void ShardedBuckets::hold(bool whole) {
-  check_there();
   std::vector<std::shared_ptr<sharded::ShardedMemory>> memories;
   for (const Bucket& bucket : values_) {
     if (bucket.memory != nullptr) {

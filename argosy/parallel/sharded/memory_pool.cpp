@@ -73,14 +73,16 @@ int MemoryPool::own_part() const {
 
 void MemoryPool::begin_sequence() {
   const Lock lock(mutex_);
-  last_sequence_ = std::exchange(sequence_, {});
+  if (!sequence_.empty()) {
+    last_sequence_ = std::exchange(sequence_, {});
+  }
   place_ = 0;
 }
 
 void MemoryPool::drop_all() {
   const Lock lock(mutex_);
   for (ShardedMemory* const memory : std::vector<ShardedMemory*>(whole_)) {
-    ARGOSY_CHECK(!memory->held_,
+    ARGOSY_CHECK(memory->holds_ == 0,
                  "parallel.fully_shard",
                  "optimizer.step() was called while whole_parameters() holds the values that it "
                  "is about to change. Let the guard go first");
@@ -91,22 +93,33 @@ void MemoryPool::drop_all() {
 void MemoryPool::hold(const std::vector<std::shared_ptr<ShardedMemory>>& memories) {
   const Apart apart;
   const Lock lock(mutex_);
-  for (const auto& memory : memories) {
-    memory->held_ = true;
-    if (!memory->is_whole()) {
-      memory->start();
+  try {
+    for (const auto& memory : memories) {
+      if (!memory->is_whole()) {
+        memory->start();
+      }
     }
+    for (const auto& memory : memories) {
+      memory->finish();
+    }
+  } catch (...) {
+    for (const auto& memory : memories) {
+      memory->let_go();
+    }
+    throw;
   }
   for (const auto& memory : memories) {
-    memory->finish();
+    ++memory->holds_;
   }
 }
 
 void MemoryPool::release(const std::vector<std::shared_ptr<ShardedMemory>>& memories) {
   const Lock lock(mutex_);
   for (const auto& memory : memories) {
-    memory->held_ = false;
-    memory->keep();
+    memory->holds_ = std::max(0, memory->holds_ - 1);
+    if (memory->holds_ == 0) {
+      memory->keep();
+    }
   }
 }
 
@@ -151,7 +164,7 @@ void MemoryPool::bring(ShardedMemory& memory) {
 
 /// Begins to gather what came after this one the last time.
 void MemoryPool::follow(ShardedMemory& memory) {
-  if (!options_.ahead) {
+  if (!options_.ahead || memory.holds_ > 0) {  // ranks may do different things then
     return;
   }
   sequence_.push_back(&memory);
@@ -169,7 +182,8 @@ void MemoryPool::follow(ShardedMemory& memory) {
 
 void MemoryPool::shrink(const ShardedMemory& current) {
   const auto may_go = [&](const ShardedMemory* each) {
-    return each != &current && !each->is_coming_ && !each->held_ && each->uses_ == 0;
+    return each != &current && !each->is_coming_ && !each->is_room_ && each->holds_ == 0 &&
+           each->uses_ == 0 && !(options_.keeps_written && each->dirty_);
   };
   auto others = static_cast<std::size_t>(std::ranges::count_if(whole_, may_go));
   for (ShardedMemory* const each : std::vector<ShardedMemory*>(whole_)) {
@@ -261,13 +275,13 @@ at::Tensor ShardedMemory::part_to_write(const at::Tensor& view) {
 bool ShardedMemory::make_room() {
   const Apart apart;
   const Lock lock(pool_->mutex_);
+  is_room_ = true;
   if (memory_.defined()) {
     finish();
     return false;
   }
   memory_ = pool_->take(share() * pool_->group().size(), part_.options());
   lend(memory_);
-  held_ = true;
   pool_->whole_.push_back(this);
   return true;
 }
@@ -289,11 +303,20 @@ at::Tensor ShardedMemory::whole() const {
 
 void ShardedMemory::drop() {
   const Lock lock(pool_->mutex_);
-  if (is_coming_) {
-    is_coming_ = false;
-    std::exchange(coming_, comm::Work()).wait();
+  let_go();
+  holds_ = 0;
+}
+
+/// What stopped its gather is told by the next check().
+void ShardedMemory::let_go() noexcept {
+  try {
+    if (std::exchange(is_coming_, false)) {
+      std::exchange(coming_, comm::Work()).wait();
+    }
+  } catch (...) {
+    pool_->error_ = pool_->error_ == nullptr ? std::current_exception() : pool_->error_;
   }
-  dirty_ = held_ = false;
+  dirty_ = is_room_ = false;
   take_back();
   pool_->give(std::exchange(memory_, at::Tensor()));
   std::erase(pool_->whole_, this);
@@ -327,10 +350,16 @@ void ShardedMemory::start() {
 }
 
 void ShardedMemory::finish() {
-  if (std::exchange(is_coming_, false)) {
-    std::exchange(coming_, comm::Work()).wait();  // which would keep the memory
-    lend(memory_);
+  if (!std::exchange(is_coming_, false)) {
+    return;
   }
+  try {
+    std::exchange(coming_, comm::Work()).wait();  // which would keep the memory
+  } catch (...) {
+    let_go();
+    throw;
+  }
+  lend(memory_);
 }
 
 /// What was written into the whole.

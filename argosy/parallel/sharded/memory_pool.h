@@ -27,6 +27,8 @@ struct PoolOptions {
   /// Start to gather what followed the last time, while the one in use is computed with.
   bool ahead = true;
   std::chrono::milliseconds timeout{0};  ///< of each gather; zero: the group's
+  /// What is written into a whole is this rank's own: it stays until a reduction or a step.
+  bool keeps_written = false;
   /// Which of the equal parts of a memory each rank keeps; empty: that of its own number.
   std::vector<int> parts{};
 };
@@ -57,7 +59,8 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   /// Lets all memories keep their parts only, with what was written into them.
   /// Errors: UsageError if some are held.
   void drop_all();
-  /// Collective: makes these whole, and keeps them so until release().
+  /// Collective: makes these whole, and keeps them so until release(). Errors: what stopped a
+  /// gather; nothing is held then.
   void hold(const std::vector<std::shared_ptr<ShardedMemory>>& memories);
   void release(const std::vector<std::shared_ptr<ShardedMemory>>& memories);
   /// Throws what stopped a gather before an operator of libtorch, which then computed with NaN.
@@ -118,7 +121,7 @@ class ShardedMemory final : public engine::ComingMemory {
   bool make_room();
   /// Says that the whole has been written without an operator.
   void note_write();
-  [[nodiscard]] const MemoryPool& pool() const { return *pool_; }
+  [[nodiscard]] MemoryPool& pool() const { return *pool_; }
   [[nodiscard]] bool is_whole() const;
   /// Returns its memory while it is whole, else an undefined tensor.
   [[nodiscard]] at::Tensor whole() const;
@@ -135,6 +138,7 @@ class ShardedMemory final : public engine::ComingMemory {
 
   void start();
   void finish();
+  void let_go() noexcept;
   void take_over();
   [[nodiscard]] int64_t share() const { return part_.numel(); }
 
@@ -144,9 +148,10 @@ class ShardedMemory final : public engine::ComingMemory {
   at::Tensor memory_{};  // for the whole; undefined where there is none
   comm::Work coming_{};
   bool is_coming_ = false;
-  bool dirty_ = false;  // the whole has been written
-  bool held_ = false;   // it is not to go
-  int uses_ = 0;        // operators that are running
+  bool dirty_ = false;    // the whole has been written
+  bool is_room_ = false;  // it is not to go before drop() or keep()
+  int holds_ = 0;         // … before so many release()
+  int uses_ = 0;          // operators that are running
 };
 
 /// Makes flat tensors in the pool, for make_buckets().
