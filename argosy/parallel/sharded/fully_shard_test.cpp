@@ -616,6 +616,135 @@ TEST(FullyShard, RanksThatUseOtherUnitsAreNamed) {
   }
 }
 
+/// Units that are used twice, with others between: their gradients come in two parts.
+struct PairOfLayersImpl : torch::nn::Module {
+  PairOfLayersImpl() {
+    first = register_module("first", torch::nn::Linear(8, 8));
+    second = register_module("second", torch::nn::Linear(8, 8));
+  }
+  torch::nn::Linear first{nullptr}, second{nullptr};
+};
+TORCH_MODULE(PairOfLayers);
+struct HourglassImpl : torch::nn::Module {
+  HourglassImpl() {
+    for (PairOfLayers* const pair : {&outer, &middle, &inner}) {
+      *pair = PairOfLayers();
+    }
+    register_module("outer", outer);
+    register_module("middle", middle);
+    register_module("inner", inner);
+    testing::fill(*this, 1);
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    x = outer->first(middle->first(x).tanh()).tanh();
+    x = inner->second(inner->first(x)).tanh();
+    return outer->second(middle->second(x).tanh());
+  }
+  PairOfLayers outer{nullptr}, middle{nullptr}, inner{nullptr};
+};
+TORCH_MODULE(Hourglass);
+
+TEST(FullyShard, WhoReadsGradientsDoesNotSpoilTheNextOnes) {
+  on_ranks(2, [&](comm::Group& group) {
+    auto sharded = fully_shard(Hourglass(), group, {.shard = small_units()});
+    DistributedDataParallel plain(Hourglass(), group, {.shared_memory = false});
+    for (int step = 0; step < 4; ++step) {
+      const at::Tensor x = values({4, 8}, group.rank() + 10.0 * step, at::kFloat);
+      sharded(x).square().mean().backward();
+      plain(x).square().mean().backward();
+      for (size_t i = 0; i < plain.parameters().size(); ++i) {
+        expect_same_bits(sharded.parameters()[i].grad(),
+                         plain.parameters()[i].grad(),
+                         std::to_string(i) + " of " + std::to_string(step));
+      }
+      sharded.module()->zero_grad();
+      plain.module()->zero_grad();
+    }
+  });
+}
+
+TEST(FullyShard, GradientsThatNoOutputAnnouncesAreAddedTo) {
+  on_ranks(2, [&](comm::Group& group) {
+    Pair pair(group, optimizers()[0]);
+    pair.backward(group, 0);
+    for (Wrapper* const model : {&pair.sharded, &pair.plain}) {
+      const NoSync local = model->no_sync();  // the wrapper sees nothing of this forward
+      model->module()->forward(values({4, 3}, group.rank() + 3.0, at::kFloat)).sum().backward();
+    }
+    pair.backward(group, 1);
+    pair.compare_gradients("averaged with what was there");
+  });
+}
+
+TEST(FullyShard, RanksMayEvaluateDifferentlyWhileAllIsWhole) {
+  for (const auto& [first, second] : {std::pair(3, 1), {3, 0}, {1, 0}}) {
+    const auto outcomes =
+        testing::try_ranks_over("shm", [&, first = first, second = second](const auto& group) {
+          Pair pair(group, optimizers()[0]);
+          {
+            const WholeParameters whole = pair.sharded.whole_parameters();
+            const WholeParameters nested = pair.sharded.whole_parameters();
+            const torch::NoGradGuard no_grad;
+            for (int i = 0; i < (group.rank() == 0 ? first : second); ++i) {
+              (void)pair.sharded.forward_alone(values({4, 3}, i, at::kFloat));
+            }
+          }
+          for (int step = 0; step < 3; ++step) {
+            pair.backward(group, step);
+            pair.update();
+          }
+          pair.compare("trained on");
+        });
+    for (const test::RankOutcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.error, "");
+    }
+  }
+}
+
+TEST(FullyShard, AnInnerGuardLeavesTheOuterOnesMemory) {
+  on_ranks(2, [&](comm::Group& group) {
+    Wrapper model = fully_shard(Blocks(), group, {.shard = small_units()});
+    const WholeParameters outer = model.whole_parameters();
+    { const WholeParameters inner = model.whole_parameters(); }
+    for (const at::Tensor& parameter : model.parameters()) {
+      EXPECT_NE(parameter.storage().data(), nullptr);
+    }
+  });
+}
+
+TEST(FullyShard, AModelCanBeWrappedAgain) {
+  on_ranks(2, [&](comm::Group& group) {
+    Blocks net;
+    const at::Tensor before = net->in->weight.detach().clone();
+    { const Wrapper model = fully_shard(net, group, {.shard = small_units()}); }
+    { const Wrapper again = fully_shard(net, group, {.shard = small_units()}); }
+    const Wrapper plain(net, group);
+    expect_same_bits(net->in->weight, before, "whole again");
+    EXPECT_EQ(sharded::ShardedMemory::of(net->in->weight), nullptr);
+  });
+}
+
+TEST(FullyShard, AGatherThatFailsIsTold) {
+  const auto outcomes = testing::try_ranks_over(
+      "shm",
+      [&](const comm::Group& group) {
+        Wrapper model = fully_shard(Blocks(), group, {.shard = small_units()});
+        if (group.rank() == 1) {
+          throw DataError("test", "gone");
+        }
+        EXPECT_THROW((void)model.whole_parameters(), CommError);
+        EXPECT_TRUE(at::isnan(model.module()->out->weight.sum()).item<bool>());
+        for (int i = 0; i < 2; ++i) {
+          EXPECT_THROW((void)model(values({4, 3}, 1, at::kFloat)), CommError);
+        }
+        EXPECT_THAT(testing::error_of(
+                        [&] { comm::all_reduce(model.module()->in->weight.detach(), group); }),
+                    ::testing::HasSubstr("whose memory comes and goes"));
+      },
+      std::chrono::milliseconds(1500));
+  EXPECT_EQ(outcomes[0].error, "");
+}
+
 TEST(FullyShard, RefusesWhatItCannotDo) {
   on_ranks(2, [&](comm::Group& group) {
     using ::testing::HasSubstr;
