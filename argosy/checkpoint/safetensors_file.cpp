@@ -55,15 +55,20 @@ engine::StateDict read_safetensors(const std::string& path, SafetensorsMetadata*
   }
 }
 
-SafetensorEntry describe_safetensor(const std::string& name, const at::Tensor& tensor) {
-  if (!tensor.defined()) {
-    fail_safetensors(name, "expected a tensor, got nothing");
-  }
-  if (tensor.layout() == at::kStrided && tensor.numel() > 0 && tensor.storage().data() == nullptr) {
+void check_is_here(const std::string& name, const at::Tensor& tensor) {
+  if (tensor.defined() && tensor.layout() == at::kStrided && tensor.numel() > 0 &&
+      tensor.storage().data() == nullptr) {
     fail_safetensors(name,
                      "ranks divide its values, and they are not all here. Save by fleet::save(), "
                      "or hold model.whole_parameters() meanwhile");
   }
+}
+
+SafetensorEntry describe_safetensor(const std::string& name, const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    fail_safetensors(name, "expected a tensor, got nothing");
+  }
+  check_is_here(name, tensor);
   if (tensor.layout() != at::kStrided) {
     fail_safetensors(name, "expected a dense tensor, got a sparse one. Convert it by to_dense()");
   }

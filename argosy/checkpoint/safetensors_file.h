@@ -34,6 +34,10 @@ void write_safetensors(const std::string& path,
                        const engine::StateDict& dict,
                        const SafetensorsMetadata& metadata = {{"format", "pt"}});
 
+/// Errors: CheckpointError naming a tensor whose values ranks divide, so that this one has not all
+/// of them (parallel::fully_shard()).
+void check_is_here(const std::string& name, const at::Tensor& tensor);
+
 /// Returns a tensor's entry in the header, before it has a place in the file.
 /// Errors: CheckpointError naming an entry that is undefined, sparse or complex.
 [[nodiscard]] formats::SafetensorEntry describe_safetensor(const std::string& name,

@@ -30,6 +30,13 @@ std::string ending_of(const std::string& path) {
   return ending;
 }
 
+/// Whoever writes the files reads memory by itself.
+void check_here(const engine::StateDict& dict) {
+  for (const auto& [name, tensor] : dict) {
+    check_is_here(name, tensor);
+  }
+}
+
 }  // namespace
 
 bool is_weights_ending(std::string_view ending) {
@@ -38,6 +45,7 @@ bool is_weights_ending(std::string_view ending) {
 
 void save_weights(const engine::StateDict& dict, const std::string& path) {
   const std::string ending = ending_of(path);
+  check_here(dict);
   ARGOSY_CHECK(ending != ".pdparams",
                kSaveWeights,
                "{}: expected a module for Paddle's format, got names and tensors: only the module "
@@ -53,6 +61,7 @@ void save_weights(const engine::StateDict& dict, const std::string& path) {
 void save_weights(const torch::nn::Module& module, const std::string& path) {
   const engine::StateDict dict = engine::state_dict(module);
   if (ending_of(path) == ".pdparams") {
+    check_here(dict);
     write_paddle_file(path, to_paddle(dict, module));
   } else {
     save_weights(dict, path);
