@@ -144,7 +144,7 @@ TEST(FullyShard, HasTheBitsOfRanksThatHaveEverything) {
 TEST(FullyShard, AFewRanksCanDivideWhatOthersDivideToo) {
   for (const auto& [size, degree] : {std::pair(4, 2), {6, 2}, {6, 3}, {4, 1}}) {
     for (const OptimizerCase& recipe : {optimizers()[3], optimizers()[6]}) {
-      on_ranks(size, [&, degree = degree](comm::Group& group) {
+      on_ranks(size, [&, size = size, degree = degree](comm::Group& group) {
         ShardOptions options = small_units();
         options.degree = degree;
         Pair pair(group, recipe, options);
