@@ -135,6 +135,11 @@ def evaluate(case, runs, failures):
                 # The library as it is used bears no name: its way of doing something else does.
                 mine = result.label if ours == "argosy" else f"{result.label}.{ours}"
                 result.ratios.append(Ratio(f"{mine}.{peer}", ours, spread, target))
+        for ours, floor, peer, its_floor, target in measure.excess:
+            if all(variant in medians for variant in (ours, floor, peer, its_floor)):
+                added = zip(medians[ours], medians[floor], medians[peer], medians[its_floor])
+                spread = Spread.of([(a - b) / (c - d) for a, b, c, d in added])
+                result.ratios.append(Ratio(f"{result.label}.added.{peer}", ours, spread, target))
         for variant, sense, limit in measure.limits:
             if variant in result.spreads:
                 name = result.label if variant == "argosy" else f"{result.label}.{variant}"

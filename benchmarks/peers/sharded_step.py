@@ -1,6 +1,6 @@
 """The peer of ../sharded_step.cpp: PyTorch's fully_shard (FSDP2), or DistributedDataParallel, and Adam.
 
-    torchrun --standalone --nproc_per_node 2 sharded_step.py [--way ddp|full] [--batch 1] [--amp bf16] [--recompute]
+    torchrun --standalone --nproc_per_node 2 sharded_step.py [--way ddp|full|independent] [--batch 1] [--amp bf16] [--recompute]
 
 A GPT-2 as PyTorch's tutorials write it: scaled_dot_product_attention, LayerNorm, GELU(tanh), a tied head. Blocks are
 sharded one by one and the root last, as the tutorial of FSDP2 does.
@@ -62,7 +62,7 @@ def tokens_of(args, rank, number):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--way", choices=["ddp", "full"], default="full")
+    parser.add_argument("--way", choices=["ddp", "full", "independent"], default="full")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--heads", type=int, default=8)
@@ -88,15 +88,17 @@ def main():
         for block in net.blocks:
             fully_shard(block, mesh=mesh, mp_policy=policy)
         model = fully_shard(net, mesh=mesh, mp_policy=policy)
-    else:
+    elif args.way == "ddp":
         model = DistributedDataParallel(net, gradient_as_bucket_view=True)
+    else:
+        model = net
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     batches = [tokens_of(args, rank, i) for i in range(BATCHES)]
     samples, losses = [], []
     for step in range(args.warmup + args.steps):
         begin = time.perf_counter()
         tokens = batches[step % BATCHES]
-        with torch.autocast("cpu", torch.bfloat16, enabled=args.amp is not None and args.way == "ddp"):
+        with torch.autocast("cpu", torch.bfloat16, enabled=args.amp is not None and args.way != "full"):
             loss = model(tokens[:, :-1], tokens[:, 1:])
         loss.backward()
         optimizer.step()

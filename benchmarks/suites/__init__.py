@@ -1,6 +1,6 @@
 """The suites of compare.py, by name."""
 
-from suites import collectives, ddp, epoch, fit, input, launch, layout, memory, ops, optim, scaling, virtual
+from suites import collectives, ddp, epoch, fit, input, launch, layout, memory, ops, optim, parallel, scaling, virtual
 
 SUITES = {
     "ddp": ddp.cases,
@@ -14,5 +14,6 @@ SUITES = {
     "layout": layout.cases,
     "ops": ops.cases,
     "scaling": scaling.cases,
+    "parallel": parallel.cases,
     "virtual": virtual.cases,
 }

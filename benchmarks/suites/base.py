@@ -20,6 +20,8 @@ class Measure:
     pairs: list = field(default_factory=list)
     bytes: int = 0  # of a collective: for its bandwidth
     limits: list = field(default_factory=list)  # (variant, "<=" or ">=", what the median must keep)
+    # (ours, our floor, peer, its floor, target of (ours - floor) / (peer - its floor)): what is added to the same work
+    excess: list = field(default_factory=list)
 
 
 @dataclass

@@ -1,0 +1,71 @@
+"""Training steps of a GPT of 25 M parameters that ranks divide."""
+
+from suites.base import Case, Measure, check_step, ours, pairs_with, peer, samples_ms, with_peers
+
+MODEL = "gpt:layers=8,width=512,heads=8,vocab=1000,context=256"
+
+
+def _memory(run):
+    return [run["objects"][0]["pss_mb"]]
+
+
+def _divided(args, ranks, batch, amp):
+    """Stage 3 beside data parallelism, the same work in processes that exchange nothing (the floor), and the peers."""
+    options = ["--batch", batch, "--steps", 8 if batch > 1 else 16, "--warmup", 4, *(["--amp", "bf16"] if amp else [])]
+    mine = ours(args, "bench_sharded_step", "--model", MODEL, *options, ranks=ranks)
+    theirs = peer(args, "sharded_step.py", *options, ranks=ranks)
+    peers = {f"torch_{way}": [*theirs, "--way", way] for way in ("full", "ddp", "independent")}
+    variants = {"argosy": [*mine, "--way", "full"]}
+    variants |= {way: [*mine, "--way", way] for way in ("state", "ddp", "independent")}
+    name = f"gpt_{ranks}_ranks_batch_{batch}{'_bf16' if amp else ''}"
+    return Case(
+        "parallel",
+        name,
+        with_peers(args, variants, peers),
+        [
+            Measure(
+                name,
+                "ms",
+                samples_ms,
+                [
+                    ("argosy", "ddp", 1.15),
+                    ("argosy", "independent", None),
+                    ("state", "ddp", None),
+                    *pairs_with(args, [("argosy", "torch_full", None), ("ddp", "torch_ddp", None)]),
+                    *pairs_with(args, [("independent", "torch_independent", None)]),
+                ],
+                excess=pairs_with(args, [("argosy", "independent", "torch_full", "torch_independent", 0.4)]),
+            ),
+            Measure(f"{name}_memory", "MB", _memory, [("argosy", "ddp", None), *pairs_with(args, [("argosy", "torch_full", None)])]),
+        ],
+        check_step(exact_end=False),
+    )
+
+
+def _recomputed(args):
+    """What is computed again costs time and saves memory."""
+    options = ["--batch", 8, "--steps", 8, "--warmup", 2]
+    mine = ours(args, "bench_sharded_step", "--model", MODEL, *options, ranks=1)
+    theirs = peer(args, "sharded_step.py", *options, "--way", "independent", ranks=1)
+    return Case(
+        "parallel",
+        "gpt_recompute",
+        with_peers(
+            args,
+            {"argosy": [*mine, "--way", "independent", "--recompute"], "kept": [*mine, "--way", "independent"]},
+            {"torch_recompute": [*theirs, "--recompute"], "torch_kept": theirs},
+        ),
+        [
+            Measure("gpt_recompute", "ms", samples_ms, [("argosy", "kept", 1.33), *pairs_with(args, [("argosy", "torch_recompute", None), ("kept", "torch_kept", 0.9)])]),
+            Measure("gpt_recompute_memory", "MB", _memory, [("argosy", "kept", None)]),
+        ],
+        check_step(exact_end=False),
+    )
+
+
+def cases(args):
+    for amp in (False, True):
+        for ranks in (2, 4):
+            for batch in (1, 8):
+                yield _divided(args, ranks, batch, amp)
+    yield _recomputed(args)
