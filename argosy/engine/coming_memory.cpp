@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -78,8 +79,10 @@ void end(const at::RecordFunction& /*function*/, at::ObserverContext* context) {
 
 /// The storage of the flat tensor. It lives as long as that does.
 struct ComingMemory::Place {
-  Place(c10::StorageImpl* storage, std::shared_ptr<ComingMemory> memory)
-      : storage(storage), owner(std::move(memory)) {
+  Place(c10::StorageImpl* storage,
+        const at::TensorOptions& options,
+        std::shared_ptr<ComingMemory> memory)
+      : storage(storage), options(options), owner(std::move(memory)) {
     const std::unique_lock lock(known().mutex);
     if (known().all.empty()) {
       known().handle = at::addGlobalCallback(at::RecordFunctionCallback(begin, end)
@@ -103,6 +106,7 @@ struct ComingMemory::Place {
   Place& operator=(Place&&) = delete;
 
   c10::StorageImpl* const storage;
+  const at::TensorOptions options;
   const std::shared_ptr<ComingMemory> owner;
 };
 
@@ -125,7 +129,8 @@ at::Tensor ComingMemory::make_flat(int64_t elements, const at::TensorOptions& op
                                             at::DataPtr(nullptr, flat.device()),
                                             /*allocator=*/nullptr,
                                             /*resizable=*/false);
-  const auto place = std::make_shared<Place>(storage.get(), shared_from_this());
+  const auto place = std::make_shared<Place>(
+      storage.get(), flat.options().requires_grad(false), shared_from_this());
   place_ = place;
   storage->set_data_ptr_noswap(
       at::DataPtr(nullptr, new Held{place, at::Tensor()}, &release, flat.device()));
@@ -138,6 +143,17 @@ void ComingMemory::lend(const at::Tensor& memory) {
     const at::Device device = memory.device();
     const at::DataPtr before =
         place->storage->set_data_ptr(at::DataPtr(data, new Held{place, memory}, &release, device));
+  }
+}
+
+void ComingMemory::lend_nothing() noexcept {
+  if (const std::shared_ptr<Place> place = place_.lock()) {
+    const at::DisableRecordFunctionGuard unseen;
+    const auto elements =
+        static_cast<int64_t>(place->storage->nbytes() / place->options.dtype().itemsize());
+    const at::Tensor nothing = at::empty({elements}, place->options);
+    lend(nothing.fill_(nothing.is_floating_point() ? std::numeric_limits<double>::quiet_NaN()
+                                                   : -1.0));
   }
 }
 

@@ -1,15 +1,24 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+
+#include "argosy/base/even_part.h"
 
 namespace c10 {
 struct StorageImpl;
 }
 
 namespace argosy::engine {
+
+/// Elements of a dense tensor: those at `range` in the order of its memory, flat.
+struct TensorPart {
+  IndexRange range{};
+  at::Tensor elements{};
+};
 
 /// Memory that is there while somebody uses it. Derive from it to bring the memory of a flat tensor
 /// before an operator of libtorch reads or writes it, or a view of it: in forward, in backward,
@@ -36,10 +45,32 @@ class ComingMemory : public std::enable_shared_from_this<ComingMemory> {
   /// Comes after it. Uses may be nested.
   virtual void after_use() noexcept = 0;
 
+  /// Returns what this process keeps of a dense view where ranks divide the tensor, without asking
+  /// anybody. `to_write`: a whole that is there is out of date from now on.
+  [[nodiscard]] virtual std::optional<TensorPart> own_part(const at::Tensor& /*view*/,
+                                                           bool /*to_write*/) {
+    return std::nullopt;
+  }
+  /// Collective: returns the whole of a tensor that ranks divide as they divide the dense `view`,
+  /// of which this one has the flat `part`. In the view's layout.
+  [[nodiscard]] virtual at::Tensor gather(const at::Tensor& /*view*/, const at::Tensor& /*part*/) {
+    return {};
+  }
+  /// Throws what stopped the memory from coming in a use that is over.
+  virtual void check() {}
+  /// True if read() can be called: the values are in a file.
+  [[nodiscard]] virtual bool can_read() const { return false; }
+  /// Returns elements of a contiguous view, flat. Errors: those of the file.
+  [[nodiscard]] virtual at::Tensor read(const at::Tensor& /*view*/, const IndexRange& /*range*/) {
+    return {};
+  }
+
   /// Returns a flat tensor without memory, which keeps this object alive, as its views do. Once.
   [[nodiscard]] at::Tensor make_flat(int64_t elements, const at::TensorOptions& options);
   /// Gives that tensor the memory of another one of its size. Nothing happens once it is gone.
   void lend(const at::Tensor& memory);
+  /// Where its memory did not come: gives it NaN, or -1 where it has no fractions.
+  void lend_nothing() noexcept;
   /// Takes the memory away.
   void take_back();
 

@@ -2,11 +2,11 @@
 
 #include <fmt/ranges.h>
 
-#include <c10/core/GradMode.h>
 #include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
+#include "argosy/engine/parts.h"
 
 namespace argosy::engine {
 namespace {
@@ -163,10 +163,8 @@ LoadResult load_state_dict(const torch::nn::Module& module,
   const StateDict own = state_dict(module);
   LoadResult result = compare(own, dict, options);
   judge(result, options);
-  const c10::NoGradGuard no_grad;
   for (const std::string& name : result.loaded) {
-    at::Tensor target = own.at(name);  // shares memory with the module's own
-    target.copy_(dict.at(name));
+    copy_values(own.at(name), dict.at(name));  // shares memory with the module's own
   }
   return result;
 }

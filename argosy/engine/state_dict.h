@@ -58,7 +58,9 @@ class StateDict final {
 
 /// Copies `dict` into the module's own tensors, which keep their addresses, strides and devices.
 ///
-/// All or nothing: everything is checked before the first byte is copied.
+/// Everything is checked before the first byte is copied. Where ranks divide the module's values
+/// (parallel::fully_shard()), each copies its part. From a file each reads what it needs; if that
+/// fails, some tensors are filled and some are not.
 /// Errors: CheckpointError that lists every missing, unexpected and mismatched entry by name, shape
 ///   and dtype. A wrong shape is an error with or without `strict`. With `partial` the only error
 ///   is that no entry fits.

@@ -12,6 +12,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
+#include "argosy/engine/parts.h"
 
 namespace argosy::optim {
 namespace {
@@ -19,6 +20,20 @@ namespace {
 bool fits(const at::Tensor& own, const at::Tensor* given) {
   return given != nullptr && given->defined() && given->sizes() == own.sizes() &&
          given->scalar_type() == own.scalar_type();
+}
+
+/// What this process has of a tensor: where ranks divide it its part, flat.
+at::Tensor values_here(const at::Tensor& own, bool to_write = false) {
+  const auto part = engine::own_part(own, to_write);
+  return part.has_value() ? part->elements : own.detach();
+}
+
+/// The same of an average, which may have been whole until now.
+at::Tensor average_here(const at::Tensor& own, const at::Tensor& average) {
+  const auto part = engine::own_part(own);
+  return part.has_value() && average.sizes() != part->elements.sizes()
+             ? engine::elements_like(own, average, part->range).clone()
+             : average;
 }
 
 /// Every handle on the tensor sees it. Nothing is written where it lay before: other processes may
@@ -51,7 +66,7 @@ void ExponentialMovingAverage::add(const engine::NamedTensors& tensors) {
         own_, [&own = tensor](const auto& entry) { return entry.second.is_same(own); });
     if (tensor.defined() && !known) {
       own_.emplace_back(name, tensor);
-      averages_.push_back(tensor.detach().clone());
+      averages_.push_back(values_here(tensor).clone());
     }
   }
 }
@@ -67,10 +82,12 @@ void ExponentialMovingAverage::update() {
                            ? std::min(options_.decay, (1 + n) / (10 + n))
                            : options_.decay;
   for (std::size_t i = 0; i < own_.size(); ++i) {
+    const at::Tensor values = values_here(own_[i].second);
+    averages_[i] = average_here(own_[i].second, averages_[i]);
     if (num_updates_ == 0 || !averages_[i].is_floating_point()) {
-      averages_[i].copy_(own_[i].second);
+      averages_[i].copy_(values);
     } else {
-      averages_[i].lerp_(own_[i].second.detach(), 1 - decay);
+      averages_[i].lerp_(values, 1 - decay);
     }
   }
   ++num_updates_;
@@ -86,18 +103,32 @@ void ExponentialMovingAverage::apply() {
   const c10::NoGradGuard no_grad;
   std::vector<at::Tensor> applied;
   for (std::size_t i = 0; i < own_.size(); ++i) {  // all memory is there before the first change
-    applied.push_back(at::empty_like(own_[i].second.detach()).copy_(averages_[i]));
+    const at::Tensor& own = own_[i].second;
+    averages_[i] = average_here(own, averages_[i]);
+    applied.push_back(engine::own_part(own).has_value()
+                          ? values_here(own).clone()
+                          : at::empty_like(own.detach()).copy_(averages_[i]));
   }
   for (std::size_t i = 0; i < own_.size(); ++i) {
     const at::Tensor& own = own_[i].second;
-    kept_.push_back(own.detach());
-    give_memory(own, applied[i]);
+    if (engine::own_part(own).has_value()) {
+      values_here(own, /*to_write=*/true).copy_(averages_[i]);
+      kept_.push_back(applied[i]);
+    } else {
+      kept_.push_back(own.detach());
+      give_memory(own, applied[i]);
+    }
   }
 }
 
 void ExponentialMovingAverage::restore() noexcept {
+  const c10::NoGradGuard no_grad;
   for (std::size_t i = 0; i < kept_.size(); ++i) {
-    give_memory(own_[i].second, kept_[i]);
+    if (engine::own_part(own_[i].second).has_value()) {
+      values_here(own_[i].second, /*to_write=*/true).copy_(kept_[i]);
+    } else {
+      give_memory(own_[i].second, kept_[i]);
+    }
   }
   kept_.clear();
 }
@@ -109,10 +140,23 @@ std::string ExponentialMovingAverage::parameters() const {
                      options_.buffers == EmaBuffers::kAverage ? ", buffers=average" : "");
 }
 
+/// Where ranks divide the model, a tensor that is gathered when it is read.
+at::Tensor ExponentialMovingAverage::whole_average(std::size_t i) const {
+  const at::Tensor own = own_[i].second;
+  const auto part = engine::own_part(own);
+  if (!part.has_value()) {
+    return averages_[i];
+  }
+  const at::Tensor average = average_here(own, averages_[i]);
+  return engine::divided_tensor(own, {part->range, average}, [own, average] {
+    return engine::coming_memory_of(own)->gather(own, average);
+  });
+}
+
 EmaState ExponentialMovingAverage::state_dict() const {
   EmaState state{.num_updates = num_updates_};
   for (std::size_t i = 0; i < own_.size(); ++i) {
-    state.averages.set(own_[i].first, averages_[i]);
+    state.averages.set(own_[i].first, whole_average(i));
   }
   return state;
 }
@@ -139,7 +183,12 @@ void ExponentialMovingAverage::load_state_dict(const EmaState& state) {
   }
   const c10::NoGradGuard no_grad;
   for (std::size_t i = 0; i < own_.size(); ++i) {
-    averages_[i].copy_(state.averages.at(own_[i].first));
+    const at::Tensor& own = own_[i].second;
+    const at::Tensor& saved = state.averages.at(own_[i].first);
+    const auto part = engine::own_part(own);
+    averages_[i] = part.has_value() ? at::empty_like(part->elements) : at::empty_like(own.detach());
+    averages_[i].copy_(part.has_value() ? engine::elements_like(own, saved, part->range)
+                                        : engine::values_of(saved));
   }
   num_updates_ = state.num_updates;
 }

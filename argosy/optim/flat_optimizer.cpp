@@ -153,12 +153,7 @@ class FlatOptimizer final : public OptimizerImpl {
     check_complete(kChange);
     const c10::NoGradGuard no_grad;
     if (sharded_ != nullptr) {
-      gather_states(*sharded_,
-                    parameters(),
-                    slots_,
-                    [&](std::size_t slot, std::size_t index, const at::Tensor& whole) {
-                      slots_[slot].states[index] = whole.clone();
-                    });
+      gather_states(*sharded_, parameters(), slots_);
     }
     sharded_ = step;
     if (sharded_ != nullptr) {
@@ -215,15 +210,16 @@ class FlatOptimizer final : public OptimizerImpl {
   [[nodiscard]] OptimizerState state_dict() const override {
     check_complete("state_dict()");
     OptimizerState result{.optimizer = std::string(rule_->name()), .groups = groups()};
-    const std::vector<std::vector<at::Tensor>> whole = whole_states();
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (slots_[i].step == 0) {
         continue;
       }
       engine::StateDict entry;
       entry.set("step", at::scalar_tensor(static_cast<double>(slots_[i].step), at::kDouble));
-      for (std::size_t k = 0; k < whole[i].size(); ++k) {
-        entry.set(rule_->state_names()[k], whole[i][k]);
+      for (std::size_t k = 0; k < slots_[i].states.size(); ++k) {
+        const at::Tensor& state = slots_[i].states[k];
+        entry.set(rule_->state_names()[k],
+                  sharded_ == nullptr ? state : divided(parameters()[i].second, state));
       }
       result.parameters.emplace_back(parameters()[i].first, std::move(entry));
     }
@@ -240,14 +236,11 @@ class FlatOptimizer final : public OptimizerImpl {
       slots_[i].states.clear();
       slots_[i].shared = false;  // no other process sees it before all of them make a step
       if (const engine::StateDict* entry = state.find(parameters()[i].first)) {
-        slots_[i].step = static_cast<int64_t>(entry->at("step").item<double>());
+        slots_[i].step = static_cast<int64_t>(engine::values_of(entry->at("step")).item<double>());
         for (const std::string& name : rule_->state_names()) {
-          slots_[i].states.push_back(new_state(parameters()[i].second).copy_(entry->at(name)));
+          slots_[i].states.push_back(own_copy(parameters()[i].second, entry->at(name)));
         }
       }
-    }
-    if (sharded_ != nullptr) {
-      keep_parts(*sharded_, parameters(), slots_);
     }
   }
 
@@ -289,22 +282,22 @@ class FlatOptimizer final : public OptimizerImpl {
         .set_requires_grad(false);
   }
 
-  // Of each slot. Those of all processes together are gathered on the host.
-  [[nodiscard]] std::vector<std::vector<at::Tensor>> whole_states() const {
-    std::vector<std::vector<at::Tensor>> whole;
-    for (const Slot& slot : slots_) {
-      whole.push_back(slot.states);
-    }
+  [[nodiscard]] at::Tensor divided(const at::Tensor& parameter, const at::Tensor& part) const {
+    return engine::divided_tensor(
+        parameter, {sharded_->part_of(parameter), part}, [step = sharded_, parameter, part] {
+          return step->gather(parameter, part);
+        });
+  }
+
+  // Of a state that is shaped like the parameter: all of it, or this process's part.
+  [[nodiscard]] at::Tensor own_copy(const at::Tensor& parameter, const at::Tensor& state) const {
     if (sharded_ != nullptr) {
-      gather_states(*sharded_,
-                    parameters(),
-                    slots_,
-                    [&](std::size_t slot, std::size_t index, const at::Tensor& state) {
-                      whole[slot][index] =
-                          state.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true);
-                    });
+      return engine::elements_like(parameter, state, sharded_->part_of(parameter))
+          .to(parameter.device(), /*non_blocking=*/false, /*copy=*/true);
     }
-    return whole;
+    const at::Tensor own = new_state(parameter);
+    engine::copy_values(own, state);
+    return own;
   }
 
   void update(std::vector<Active>& active, int threads) const {

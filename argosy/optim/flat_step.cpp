@@ -144,23 +144,11 @@ void keep_parts(const ShardedStep& step,
 
 void gather_states(const ShardedStep& step,
                    const engine::NamedTensors& parameters,
-                   const std::vector<Slot>& slots,
-                   const TakeState& take) {
-  std::size_t states = 0;
-  for (const Slot& slot : slots) {
-    states = std::max(states, slot.states.size());
-  }
-  for (std::size_t k = 0; k < states; ++k) {
-    std::vector<ShardedStep::Shard> shards;
-    std::vector<std::size_t> owners;
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      if (!slots[i].states.empty()) {
-        shards.push_back({parameters[i].second, slots[i].states[k]});
-        owners.push_back(i);
-      }
+                   std::vector<Slot>& slots) {
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    for (at::Tensor& state : slots[i].states) {
+      state = step.gather(parameters[i].second, state);
     }
-    step.gather(shards,
-                [&](std::size_t shard, const at::Tensor& whole) { take(owners[shard], k, whole); });
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -47,12 +46,10 @@ struct Active {
 void keep_parts(const ShardedStep& step,
                 const engine::NamedTensors& parameters,
                 std::vector<Slot>& slots);
-/// Collective: calls `take` with each whole state of all slots, by its numbers.
-using TakeState = std::function<void(std::size_t slot, std::size_t index, const at::Tensor& whole)>;
+/// Collective: makes the states whole again.
 void gather_states(const ShardedStep& step,
                    const engine::NamedTensors& parameters,
-                   const std::vector<Slot>& slots,
-                   const TakeState& take);
+                   std::vector<Slot>& slots);
 
 /// Makes the shared state this process's own. Nobody writes to it, because this process is in no
 /// step.

@@ -8,7 +8,6 @@
 #include <ATen/Parallel.h>
 
 #include "argosy/base/check.h"
-#include "argosy/engine/layout.h"
 #include "argosy/optim/kernels/norm.h"
 #include "argosy/optim/tensor_range.h"
 
@@ -33,15 +32,6 @@ Precision checked_precision(const std::string& where,
                "another one before the optimizer is made.",
                name);
   return tensor.scalar_type() == at::kFloat ? Precision::kF32 : Precision::kF64;
-}
-
-at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& tensor) {
-  if (engine::same_storage_order(like, tensor) && !tensor.is_neg()) {
-    return tensor;
-  }
-  return at::empty_strided(like.sizes(), like.strides(), like.options())
-      .set_requires_grad(false)
-      .copy_(tensor.detach());
 }
 
 std::vector<kernels::Piece> cut(const std::vector<at::Tensor>& tensors) {

@@ -5,10 +5,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/engine/parts.h"
 #include "argosy/optim/kernels/parallel.h"
 #include "argosy/optim/rule.h"
 
 namespace argosy::optim {
+
+using engine::in_order_of;
 
 /// Returns the precision of a tensor that a rule can work on.
 /// Errors: UsageError `[where] name: expected …` for another dtype or layout, or a tensor without
@@ -16,10 +19,6 @@ namespace argosy::optim {
 [[nodiscard]] Precision checked_precision(const std::string& where,
                                           const std::string& name,
                                           const at::Tensor& tensor);
-
-/// Returns `tensor` as one flat range in the order of the dense tensor `like`: itself if the
-/// strides agree, else a copy.
-[[nodiscard]] at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& tensor);
 
 /// Returns pieces of these tensors' elements for kernels::for_each_piece(). Tensors that are not on
 /// the CPU give none.

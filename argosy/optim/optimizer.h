@@ -55,7 +55,8 @@ struct ZeroGradOptions {
 };
 
 /// The state of an optimizer by parameter name. It shares the optimizer's tensors: call clone()
-/// before the next step.
+/// before the next step. Where processes divide the state, a tensor is gathered when it is read, so
+/// all of them read alike (engine::own_part() is what this one has).
 struct OptimizerState {
   std::string optimizer{};  ///< "Adam"
   /// "fc.weight" → {"step": …, "exp_avg": …, "exp_avg_sq": …}, without parameters that were never
@@ -95,8 +96,7 @@ class OptimizerImpl {
   /// True if shard() is supported.
   [[nodiscard]] virtual bool can_shard() const { return false; }
   /// Lets each process update its part from now on, by the gradients of that part; nullptr ends
-  /// it. Collective if it was so before, because the state then
-  /// becomes whole, and so is state_dict() as long as it lasts. Errors: as divide().
+  /// it. Collective if it was so before, because the state then becomes whole. Errors: as divide().
   virtual void shard(const std::shared_ptr<ShardedStep>& /*step*/) {}
   /// nullptr: this process has all gradients.
   [[nodiscard]] virtual const ShardedStep* sharded() const { return nullptr; }

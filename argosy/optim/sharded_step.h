@@ -1,16 +1,18 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "argosy/base/even_part.h"
 #include "argosy/base/exact_sum.h"
+#include "argosy/engine/parts.h"
 #include "argosy/optim/kernels/squares.h"
 
 namespace argosy::optim {
+
+using engine::elements_of;
 
 /// How processes with the same parameters each update a part of them and hand it to the others.
 /// Unlike with a StepDivision, a process knows the gradients of its own part only, and keeps that
@@ -42,19 +44,10 @@ class ShardedStep {
   /// Collective: adds each sum over the processes.
   virtual void sum(std::vector<ExactSum>& sums) const = 0;
 
-  /// What a process has of a tensor that is shaped like `parameter`: its part, flat.
-  struct Shard {
-    at::Tensor parameter{};
-    at::Tensor part{};
-  };
-  using Take = std::function<void(std::size_t shard, const at::Tensor& whole)>;
-  /// Collective, with the same parameters on all processes, each of them once. Calls `take` with
-  /// each shard's number and the whole tensor, in the parameter's layout. Copy it: it is a part of
-  /// a larger one.
-  virtual void gather(const std::vector<Shard>& shards, const Take& take) const = 0;
+  /// Collective, with the same parameter on all processes: returns the whole of a tensor that is
+  /// shaped like `parameter`, of which each has its part, flat. In the parameter's layout.
+  [[nodiscard]] virtual at::Tensor gather(const at::Tensor& parameter,
+                                          const at::Tensor& part) const = 0;
 };
-
-/// Returns a part of a dense tensor's elements, flat and in place.
-[[nodiscard]] at::Tensor elements_of(const at::Tensor& dense, const IndexRange& part);
 
 }  // namespace argosy::optim

@@ -167,12 +167,15 @@ int64_t ShardedBuckets::piece_size(std::size_t bucket) const {
   return values_[bucket].flat.numel() / group_.size();
 }
 
-int64_t ShardedBuckets::own_piece() const {
-  return homes_.pieces.empty() ? group_.rank()
-                               : homes_.pieces[static_cast<std::size_t>(group_.rank())];
+int64_t ShardedBuckets::piece_of(int rank) const {
+  return homes_.pieces.empty() ? rank : homes_.pieces[static_cast<std::size_t>(rank)];
 }
 
 IndexRange ShardedBuckets::part_of(const at::Tensor& parameter) const {
+  return part_of_rank(parameter, group_.rank());
+}
+
+IndexRange ShardedBuckets::part_of_rank(const at::Tensor& parameter, int rank) const {
   if (parameter.numel() == 0) {
     return {};
   }
@@ -181,7 +184,7 @@ IndexRange ShardedBuckets::part_of(const at::Tensor& parameter) const {
     return std::clamp<int64_t>(
         piece * piece_size(place.bucket) - place.offset, 0, parameter.numel());
   };
-  return {within(own_piece()), within(own_piece() + 1)};
+  return {within(piece_of(rank)), within(piece_of(rank) + 1)};
 }
 
 at::Tensor ShardedBuckets::values_of(const at::Tensor& parameter) const {
@@ -247,42 +250,18 @@ void ShardedBuckets::sum(std::vector<ExactSum>& sums) const {
   }
 }
 
-void ShardedBuckets::gather(const std::vector<Shard>& shards, const Take& take) const {
+at::Tensor ShardedBuckets::gather(const at::Tensor& parameter, const at::Tensor& part) const {
   check_there();
-  const at::NoGradGuard no_grad;
-  for (std::size_t b = 0; b < values_.size(); ++b) {
-    const at::Tensor mine = at::zeros({piece_size(b)}, values_[b].flat.options());
-    std::vector<std::size_t> here;
-    for (std::size_t i = 0; i < shards.size(); ++i) {
-      const auto& [parameter, part] = shards[i];
-      if (parameter.numel() == 0 || place_of(parameter).bucket != b) {
-        continue;
-      }
-      here.push_back(i);
-      const int64_t first =
-          place_of(parameter).offset + part_of(parameter).begin - own_piece() * piece_size(b);
-      if (part.numel() > 0) {
-        mine.narrow(0, first, part.numel()).copy_(part);
-      }
-    }
-    if (here.empty()) {
-      continue;
-    }
-    const at::Tensor whole = at::empty({piece_size(b) * group_.size()}, mine.options());
-    comm::all_gather(sharded::parts_of(whole, group_.size(), homes_.pieces),
-                     mine,
-                     group_,
-                     {.timeout = timeout_});
-    for (const std::size_t i : here) {
-      const Place& place = place_of(shards[i].parameter);
-      take(i, view_in(whole, place.offset, values_[b].views[place.slot]));
-    }
+  std::vector<IndexRange> ranges;
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    ranges.push_back(part_of_rank(parameter, rank));
   }
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    if (shards[i].parameter.numel() == 0) {
-      take(i, at::empty(shards[i].parameter.sizes(), shards[i].parameter.options()));
-    }
+  if (parameter.numel() == 0) {
+    return at::empty_like(parameter.detach(), part.options());
   }
+  const Place& place = place_of(parameter);  // the layout that it had when it was cut
+  return sharded::gather_ranges(
+      values_[place.bucket].views[place.slot], part, ranges, group_, timeout_);
 }
 
 }  // namespace argosy::parallel::ddp

@@ -60,7 +60,8 @@ class ShardedBuckets final : public optim::ShardedStep {
   void begin() override;
   void hand_out() override;
   void sum(std::vector<ExactSum>& sums) const override;
-  void gather(const std::vector<Shard>& shards, const Take& take) const override;
+  [[nodiscard]] at::Tensor gather(const at::Tensor& parameter,
+                                  const at::Tensor& part) const override;
 
  private:
   struct Place {
@@ -73,7 +74,8 @@ class ShardedBuckets final : public optim::ShardedStep {
   void check_there() const;
   void settle_in(std::size_t index, const at::Tensor& view, const Place& place);
   [[nodiscard]] int64_t piece_size(std::size_t bucket) const;
-  [[nodiscard]] int64_t own_piece() const;
+  [[nodiscard]] int64_t piece_of(int rank) const;
+  [[nodiscard]] IndexRange part_of_rank(const at::Tensor& parameter, int rank) const;
 
   const engine::NamedTensors parameters_;
   const comm::Group group_;

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -14,6 +16,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"
+#include "argosy/engine/parts.h"
 
 namespace argosy::parallel::sharded {
 namespace {
@@ -53,17 +56,35 @@ at::Tensor MemoryPool::make(int64_t elements, const at::TensorOptions& options) 
   return memory->make_flat(elements, options.requires_grad(false));
 }
 
-std::vector<at::Tensor> parts_of(const at::Tensor& flat, int count, const std::vector<int>& order) {
-  const std::vector<at::Tensor> parts = flat.chunk(count);
-  std::vector<at::Tensor> ordered;
-  for (const int part : order) {
-    ordered.push_back(parts[static_cast<std::size_t>(part)]);
+at::Tensor gather_ranges(const at::Tensor& like,
+                         const at::Tensor& part,
+                         const std::vector<IndexRange>& ranges,
+                         const comm::Group& group,
+                         std::chrono::milliseconds timeout) {
+  const Apart apart;
+  const at::Tensor whole = at::empty_strided(like.sizes(), like.strides(), part.options());
+  const int64_t most = std::ranges::max(ranges, {}, &IndexRange::size).size();
+  if (most == 0) {
+    return whole;
   }
-  return order.empty() ? parts : ordered;
+  const at::Tensor mine = at::zeros({most}, part.options());
+  mine.narrow(0, 0, part.numel()).copy_(part);
+  const std::vector<at::Tensor> all =
+      at::empty({most * group.size()}, part.options()).chunk(group.size());
+  comm::all_gather(all, mine, group, {.timeout = timeout});
+  for (std::size_t rank = 0; rank < ranges.size(); ++rank) {
+    engine::elements_of(whole, ranges[rank]).copy_(all[rank].narrow(0, 0, ranges[rank].size()));
+  }
+  return whole;
 }
 
 std::vector<at::Tensor> MemoryPool::parts_by_rank(const at::Tensor& flat) const {
-  return parts_of(flat, group_.size(), options_.parts);
+  const std::vector<at::Tensor> parts = flat.chunk(group_.size());
+  std::vector<at::Tensor> ordered;
+  for (const int part : options_.parts) {
+    ordered.push_back(parts[static_cast<std::size_t>(part)]);
+  }
+  return ordered.empty() ? parts : ordered;
 }
 
 int MemoryPool::own_part() const {
@@ -252,11 +273,21 @@ const at::Tensor& ShardedMemory::part() {
   return part_;
 }
 
-IndexRange ShardedMemory::range_of(const at::Tensor& view) const {
-  const auto within = [&](int64_t rank) {
-    return std::clamp<int64_t>(rank * share() - view.storage_offset(), 0, view.numel());
+IndexRange ShardedMemory::range_of_part(const at::Tensor& view, int number) const {
+  const auto within = [&](int64_t part) {
+    return std::clamp<int64_t>(part * share() - view.storage_offset(), 0, view.numel());
   };
-  return {within(pool_->own_part()), within(pool_->own_part() + 1)};
+  return {within(number), within(number + 1)};
+}
+
+at::Tensor ShardedMemory::gather(const at::Tensor& view, const at::Tensor& part) {
+  const std::vector<int>& parts = pool_->options_.parts;
+  std::vector<IndexRange> ranges;
+  for (int rank = 0; rank < pool_->group().size(); ++rank) {
+    ranges.push_back(
+        range_of_part(view, parts.empty() ? rank : parts[static_cast<std::size_t>(rank)]));
+  }
+  return gather_ranges(view, part, ranges, pool_->group(), pool_->options_.timeout);
 }
 
 at::Tensor ShardedMemory::part_of(const at::Tensor& view) {

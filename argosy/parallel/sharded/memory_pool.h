@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,10 +34,13 @@ struct PoolOptions {
   std::vector<int> parts{};
 };
 
-/// Returns `count` equal parts of a flat tensor, in this order; empty: as they are.
-[[nodiscard]] std::vector<at::Tensor> parts_of(const at::Tensor& flat,
-                                               int count,
-                                               const std::vector<int>& order);
+/// Collective: returns the whole of a tensor like the dense `like`, of which each rank has the
+/// elements at its place in `ranges`, and this one the flat `part`.
+[[nodiscard]] at::Tensor gather_ranges(const at::Tensor& like,
+                                       const at::Tensor& part,
+                                       const std::vector<IndexRange>& ranges,
+                                       const comm::Group& group,
+                                       std::chrono::milliseconds timeout);
 
 /// Decides which sharded memories of a rank are whole, and in which order they are gathered.
 ///
@@ -111,7 +115,9 @@ class ShardedMemory final : public engine::ComingMemory {
   [[nodiscard]] const at::Tensor& part();
   /// Returns which elements of a dense view of the flat tensor are in the part, in their order in
   /// memory, and those elements.
-  [[nodiscard]] IndexRange range_of(const at::Tensor& view) const;
+  [[nodiscard]] IndexRange range_of(const at::Tensor& view) const {
+    return range_of_part(view, pool_->own_part());
+  }
   [[nodiscard]] at::Tensor part_of(const at::Tensor& view);
   /// The same to be written: a whole that is there goes, for it would be out of date.
   [[nodiscard]] at::Tensor part_to_write(const at::Tensor& view);
@@ -132,10 +138,17 @@ class ShardedMemory final : public engine::ComingMemory {
 
   void before_use(bool writes) noexcept override { pool_->use(*this, writes); }
   void after_use() noexcept override;
+  void check() override { pool_->check(); }
+  [[nodiscard]] at::Tensor gather(const at::Tensor& view, const at::Tensor& part) override;
+  [[nodiscard]] std::optional<engine::TensorPart> own_part(const at::Tensor& view,
+                                                           bool to_write) override {
+    return engine::TensorPart{range_of(view), to_write ? part_to_write(view) : part_of(view)};
+  }
 
  private:
   friend class MemoryPool;
 
+  [[nodiscard]] IndexRange range_of_part(const at::Tensor& view, int number) const;
   void start();
   void finish();
   void let_go() noexcept;

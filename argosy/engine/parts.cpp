@@ -1,0 +1,133 @@
+#include "argosy/engine/parts.h"
+
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/GradMode.h>
+
+#include "argosy/base/log.h"
+#include "argosy/engine/layout.h"
+
+namespace argosy::engine {
+namespace {
+
+/// nullptr: its values are not in a file.
+std::shared_ptr<ComingMemory> file_of(const at::Tensor& tensor) {
+  auto memory = coming_memory_of(tensor);
+  return memory != nullptr && memory->can_read() ? memory : nullptr;
+}
+
+class DividedTensor final : public ComingMemory {
+ public:
+  DividedTensor(TensorPart part, std::function<at::Tensor()> gather)
+      : part_(std::move(part)), gather_(std::move(gather)) {}
+
+  void before_use(bool /*writes*/) noexcept override {
+    const std::scoped_lock lock(mutex_);
+    if (uses_++ > 0) {
+      return;
+    }
+    try {
+      const at::Tensor whole = gather_();
+      lend(elements_of(whole, {0, whole.numel()}));
+    } catch (const std::exception& error) {
+      log::error("[engine.divided_tensor] it could not be gathered: {}", error.what());
+      error_ = std::current_exception();
+      lend_nothing();
+    }
+  }
+  void after_use() noexcept override {
+    const std::scoped_lock lock(mutex_);
+    if (--uses_ == 0) {
+      take_back();
+    }
+  }
+  void check() override {
+    const std::scoped_lock lock(mutex_);
+    if (error_ != nullptr) {
+      std::rethrow_exception(std::exchange(error_, nullptr));
+    }
+  }
+  std::optional<TensorPart> own_part(const at::Tensor& /*view*/, bool /*to_write*/) override {
+    return part_;
+  }
+
+ private:
+  const TensorPart part_;
+  const std::function<at::Tensor()> gather_;
+  std::recursive_mutex mutex_{};
+  int uses_ = 0;
+  std::exception_ptr error_{};
+};
+
+}  // namespace
+
+bool is_in_file(const at::Tensor& tensor) {
+  return file_of(tensor) != nullptr;
+}
+
+at::Tensor divided_tensor(const at::Tensor& like,
+                          const TensorPart& part,
+                          std::function<at::Tensor()> gather) {
+  const auto memory = std::make_shared<DividedTensor>(part, std::move(gather));
+  return memory->make_flat(like.numel(), part.elements.options())
+      .as_strided(like.sizes(), like.strides());
+}
+
+at::Tensor elements_of(const at::Tensor& dense, const IndexRange& part) {
+  return dense.as_strided({part.size()}, {1}, dense.storage_offset() + part.begin);
+}
+
+at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& tensor) {
+  if (same_storage_order(like, tensor) && !tensor.is_neg()) {
+    return tensor;
+  }
+  return at::empty_strided(like.sizes(), like.strides(), like.options())
+      .set_requires_grad(false)
+      .copy_(tensor.detach());
+}
+
+std::optional<TensorPart> own_part(const at::Tensor& tensor, bool to_write) {
+  const auto memory = coming_memory_of(tensor);
+  return memory == nullptr ? std::nullopt : memory->own_part(tensor, to_write);
+}
+
+at::Tensor elements_like(const at::Tensor& like, const at::Tensor& from, const IndexRange& range) {
+  const bool alike = same_storage_order(like, from);
+  if (const auto file = file_of(from)) {
+    return alike ? file->read(from, range) : elements_of(in_order_of(like, values_of(from)), range);
+  }
+  if (const auto here = own_part(from); here.has_value() && alike &&
+                                        here->range.begin == range.begin &&
+                                        here->range.end == range.end) {
+    return here->elements;
+  }
+  return elements_of(in_order_of(like, from.detach()), range);
+}
+
+void copy_values(const at::Tensor& to, const at::Tensor& from) {
+  const c10::NoGradGuard no_grad;
+  if (const auto part = own_part(to, /*to_write=*/true)) {
+    part->elements.copy_(elements_like(to, from, part->range));
+  } else {
+    to.detach().copy_(values_of(from));
+  }
+}
+
+at::Tensor values_of(const at::Tensor& tensor) {
+  const auto memory = coming_memory_of(tensor);
+  if (memory == nullptr) {
+    return tensor;
+  }
+  if (memory->can_read()) {
+    return memory->read(tensor, {0, tensor.numel()}).view(tensor.sizes());
+  }
+  const c10::NoGradGuard no_grad;
+  at::Tensor gathered = tensor.detach().clone();
+  memory->check();
+  return gathered;
+}
+
+}  // namespace argosy::engine
