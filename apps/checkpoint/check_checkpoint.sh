@@ -22,6 +22,9 @@ pth=$golden/torch_files/model.pth
 expect 0 "tensors, hash" convert "$pth" "$scratch/a.safetensors"
 expect 0 "tensors, hash" convert "$scratch/a.safetensors" "$runs/first"
 expect 0 "tensors, hash" convert "$runs/first" "$scratch/b.pt"
+expect 0 "tensors, hash" convert "$runs/first" "$scratch/c.dcp"
+[[ -s $scratch/c.dcp/.metadata && -s $scratch/c.dcp/__0_0.distcp ]] || complain "no files of a distributed checkpoint"
+expect 1 "it exists already" convert "$runs/first" "$scratch/c.dcp"
 word=$(hash_of "$pth")
 [[ ${#word} -eq 64 ]] || complain "hash of a .pth: got \"$word\""
 for file in "$scratch/a.safetensors" "$runs/first" "$runs" "$scratch/b.pt"; do

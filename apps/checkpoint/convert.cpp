@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "argosy/base/log.h"
+#include "argosy/checkpoint/dcp_file_write.h"
 #include "argosy/checkpoint/load.h"
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/checkpoint/save_weights.h"
@@ -49,10 +50,14 @@ std::string write(const std::string& from,
         ".pdparams needs the model, which alone knows whose weights Paddle transposes: --model "
         "NAME, one of argosy train --list models; or checkpoint::save_weights(model, path)");
   }
+  if (end == ".dcp") {
+    checkpoint::write_dcp(to, dict);
+    return "dcp";
+  }
   if (end == ".ckpt" || end == ".bin" || end == ".onnx") {
     throw UsageError(
         "checkpoint.convert",
-        fmt::format("{} is not written: expected .pt, .pth, .safetensors, .pdparams, or a "
+        fmt::format("{} is not written: expected .pt, .pth, .safetensors, .pdparams, .dcp, or a "
                     "name without an ending for a checkpoint's folder",
                     end));
   }
@@ -102,9 +107,10 @@ int checkpoint_convert(const std::vector<std::string>& args) {
   bool json = false;
   if (program::parse_or_help(
           {.what = "Write the weights of one file into another. From: .pt, .pth, .safetensors, "
-                   ".pdparams, a checkpoint. To: what the name says: .pt, .pth, .safetensors, "
-                   ".pdparams; "
-                   "else a checkpoint's folder.",
+                   ".pdparams, a checkpoint of any number of ranks. To: what the name says: .pt, "
+                   ".pth, .safetensors, .pdparams, .dcp (a folder of PyTorch's distributed "
+                   "checkpoint); else a checkpoint's folder. From a checkpoint into .safetensors "
+                   "or .dcp, tensors come one after the other through memory.",
            .name = "argosy checkpoint convert",
            .end = "Example: argosy checkpoint convert resnet50.pth resnet50.safetensors"},
           {{"FROM", "", "File or checkpoint to read", &from, {.required = true}},
@@ -142,6 +148,7 @@ int checkpoint_convert(const std::vector<std::string>& args) {
         "which model it is of, --model NAME",
         from);
   }
+  options.reading = checkpoint::Reading::kWhenUsed;
   engine::StateDict dict = checkpoint::read_weights(from, options);
   recipes::BuiltModel built;
   if (!model.empty()) {

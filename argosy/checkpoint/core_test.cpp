@@ -83,10 +83,10 @@ std::string sealed(const std::string& body) {
 
 TEST(CheckpointManifest, ANewerVersionSaysSo) {
   const std::string text =
-      sealed(R"({"format": "argosy-checkpoint", "version": 2, "library": "argosy 9.9.9")");
+      sealed(R"({"format": "argosy-checkpoint", "version": 3, "library": "argosy 9.9.9")");
   EXPECT_THAT(checkpoint_error([&] { (void)parse_manifest(text, "m"); }),
-              AllOf(HasSubstr("format version 2, written by argosy 9.9.9"),
-                    HasSubstr("reads up to 1. Update Argosy")));
+              AllOf(HasSubstr("format version 3, written by argosy 9.9.9"),
+                    HasSubstr("reads up to 2. Update Argosy")));
 }
 
 TEST(CheckpointManifest, FieldsThatItCannotHaveAreRefused) {

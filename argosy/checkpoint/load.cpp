@@ -5,16 +5,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <filesystem>
-#include <map>
+#include <mutex>
 #include <span>
+#include <utility>
 
 #include <ATen/Functions.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/log.h"
 #include "argosy/checkpoint/checksum.h"
 #include "argosy/checkpoint/safetensors_type.h"
 #include "argosy/checkpoint/values_text.h"
+#include "argosy/engine/coming_memory.h"
 #include "argosy/formats/safetensors.h"
 #include "argosy/os/fd.h"
 
@@ -22,8 +26,6 @@ namespace argosy::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-using formats::SafetensorEntry;
-using formats::SafetensorsFile;
 
 [[noreturn]] void fail(const std::string& path, const std::string& what, std::string key = {}) {
   throw CheckpointError("checkpoint.load", what, {path, std::move(key)});
@@ -38,92 +40,107 @@ void check_sum(const std::string& path, const ManifestFile& file, const Checksum
   }
 }
 
-/// All tensors of a file, each byte of which goes through the checksum.
-std::map<std::string, at::Tensor> read_file(const std::string& path, const ManifestFile& known) {
-  std::map<std::string, at::Tensor> tensors;
-  const SafetensorsFile file(path);
-  if (file.header().file_bytes != known.bytes) {
-    fail(path,
-         fmt::format("expected {} bytes, got {}. Take another checkpoint",
-                     known.bytes,
-                     file.header().file_bytes));
+/// A tensor whose values are in a checkpoint's files.
+class TensorOnDisk final : public engine::ComingMemory {
+ public:
+  TensorOnDisk(std::shared_ptr<const TensorReader> reader, const ManifestTensor& tensor)
+      : reader_(std::move(reader)), tensor_(tensor) {}
+
+  [[nodiscard]] at::Tensor make() { return make_flat(numel(tensor_), type()).view(tensor_.shape); }
+
+  [[nodiscard]] bool can_read() const override { return true; }
+  [[nodiscard]] at::Tensor read(const at::Tensor& view, const IndexRange& range) override {
+    return read_elements(view.storage_offset() + range.begin, range.size());
   }
-  Checksum checksum;
-  std::vector<std::byte> head(static_cast<size_t>(file.header().data_offset));
-  file.read({.name = "header", .offset = 0, .bytes = file.header().data_offset}, head);
-  checksum.update(head);
-  std::vector<const SafetensorEntry*> order;
-  for (const SafetensorEntry& entry : file.header().entries) {
-    order.push_back(&entry);
+  [[nodiscard]] at::Tensor read_elements(int64_t begin, int64_t count) const {
+    const at::Tensor elements = at::empty({count}, type());
+    const auto size = static_cast<int64_t>(elements.element_size());
+    reader_->read(tensor_,
+                  {static_cast<std::byte*>(elements.data_ptr()), static_cast<size_t>(count * size)},
+                  begin * size);
+    return elements;
   }
-  std::ranges::sort(
-      order, {}, [](const SafetensorEntry* e) { return std::pair(e->offset, e->bytes); });
-  for (const SafetensorEntry* entry : order) {
-    at::Tensor tensor = at::empty(entry->shape, scalar_type_of(entry->type));
-    const std::span bytes(static_cast<std::byte*>(tensor.data_ptr()),
-                          static_cast<size_t>(entry->bytes));
-    file.read(*entry, bytes);
-    checksum.update(bytes);
-    tensors.emplace(entry->name, std::move(tensor));
+
+  void before_use(bool /*writes*/) noexcept override {
+    const std::scoped_lock lock(mutex_);
+    if (uses_++ > 0) {
+      return;
+    }
+    try {
+      lend(read_elements(0, numel(tensor_)));
+    } catch (const std::exception& error) {
+      log::error("{}", error.what());
+      error_ = std::current_exception();
+      lend_nothing();
+    }
   }
-  check_sum(path, known, checksum);
-  return tensors;
-}
+  void after_use() noexcept override {
+    const std::scoped_lock lock(mutex_);
+    if (--uses_ == 0) {
+      take_back();
+    }
+  }
+  void check() override {
+    const std::scoped_lock lock(mutex_);
+    if (error_ != nullptr) {
+      std::rethrow_exception(std::exchange(error_, nullptr));
+    }
+  }
+
+ private:
+  [[nodiscard]] at::ScalarType type() const {
+    return scalar_type_of(*formats::safetensor_type(tensor_.dtype));
+  }
+
+  const std::shared_ptr<const TensorReader> reader_;
+  const ManifestTensor& tensor_;  // of the reader's manifest
+  std::recursive_mutex mutex_{};
+  int uses_ = 0;
+  std::exception_ptr error_{};
+};
 
 }  // namespace
 
 Checkpoint::Checkpoint(std::string path)
-    : path_(std::move(path)), manifest_(read_manifest(path_)) {}
+    : reader_(std::make_shared<const TensorReader>(path, read_manifest(path))) {}
 
-engine::StateDict Checkpoint::read_tensors(const std::string& part) const {
-  std::map<std::string, std::map<std::string, at::Tensor>> files;
+engine::StateDict Checkpoint::read_tensors(const std::string& part, Reading reading) const {
   engine::StateDict dict;
-  for (const ManifestTensor& entry : manifest_.tensors) {
-    if (entry.part != part) {
-      continue;
+  for (const ManifestTensor& entry : manifest().tensors) {
+    if (entry.part == part) {
+      const auto tensor = std::make_shared<TensorOnDisk>(reader_, entry);
+      dict.set(entry.name,
+               reading == Reading::kWhenUsed
+                   ? tensor->make()
+                   : tensor->read_elements(0, numel(entry)).view(entry.shape));
     }
-    const std::string path = (fs::path(path_) / entry.file).string();
-    if (!files.contains(entry.file)) {
-      try {
-        files[entry.file] = read_file(path, *manifest_.find_file(entry.file));
-      } catch (const DataError& error) {
-        const std::string text = error.what();
-        fail(path, text.substr(text.find(path) == std::string::npos ? 0 : text.find(path)));
-      }
-    }
-    const auto& tensors = files[entry.file];
-    const auto tensor = tensors.find(entry.name);
-    if (tensor == tensors.end() || tensor->second.sizes() != at::IntArrayRef(entry.shape)) {
-      fail(path, "the file and the manifest do not agree. Take another checkpoint", entry.name);
-    }
-    dict.set(entry.name, tensor->second);
   }
   return dict;
 }
 
-engine::StateDict Checkpoint::part(const std::string& name) const {
-  if (std::ranges::find(manifest_.parts, name) == manifest_.parts.end()) {
-    fail(path_,
+engine::StateDict Checkpoint::part(const std::string& name, Reading reading) const {
+  if (std::ranges::find(manifest().parts, name) == manifest().parts.end()) {
+    fail(path(),
          fmt::format(
-             "there is no part \"{}\"; there are: {}", name, fmt::join(manifest_.parts, ", ")));
+             "there is no part \"{}\"; there are: {}", name, fmt::join(manifest().parts, ", ")));
   }
-  return read_tensors(name);
+  return read_tensors(name, reading);
 }
 
 nlohmann::ordered_json Checkpoint::read_values(const std::string& name) const {
-  const ManifestFile* file = manifest_.find_file(name);
-  const std::string path = (fs::path(path_) / name).string();
+  const ManifestFile* file = manifest().find_file(name);
+  const std::string file_path = (fs::path(path()) / name).string();
   if (file == nullptr) {
-    fail(path_, fmt::format("there is no {} in this checkpoint", name));
+    fail(path(), fmt::format("there is no {} in this checkpoint", name));
   }
-  const auto text = os::read_file(path, static_cast<size_t>(file->bytes) + 1);
+  const auto text = os::read_file(file_path, static_cast<size_t>(file->bytes) + 1);
   if (!text.ok()) {
-    fail(path, "cannot read: " + errno_message(text.failure().error_number));
+    fail(file_path, "cannot read: " + errno_message(text.failure().error_number));
   }
   Checksum checksum;
   checksum.update(std::as_bytes(std::span(*text)));
-  check_sum(path, *file, checksum);
-  return parse_values(*text, path);
+  check_sum(file_path, *file, checksum);
+  return parse_values(*text, file_path);
 }
 
 nlohmann::ordered_json Checkpoint::values() const {
@@ -131,17 +148,17 @@ nlohmann::ordered_json Checkpoint::values() const {
 }
 
 void Checkpoint::check_rank(int64_t rank) const {
-  ARGOSY_CHECK(rank >= 0 && rank < manifest_.world_size,
+  ARGOSY_CHECK(rank >= 0 && rank < manifest().world_size,
                "checkpoint.load",
                "{} was written by {} ranks, asked for rank {}",
-               path_,
-               manifest_.world_size,
+               path(),
+               manifest().world_size,
                rank);
 }
 
 engine::StateDict Checkpoint::rank_tensors(int64_t rank) const {
   check_rank(rank);
-  return read_tensors(fmt::format("rank{}", rank));
+  return read_tensors(fmt::format("rank{}", rank), Reading::kNow);
 }
 
 nlohmann::ordered_json Checkpoint::rank_values(int64_t rank) const {
@@ -149,19 +166,19 @@ nlohmann::ordered_json Checkpoint::rank_values(int64_t rank) const {
   return read_values(fmt::format("rank{}.json", rank));
 }
 
-Snapshot Checkpoint::snapshot(int64_t rank) const {
+Snapshot Checkpoint::snapshot(int64_t rank, Reading reading) const {
   Snapshot all;
-  for (const std::string& name : manifest_.parts) {
-    all.parts.emplace_back(name, part(name));
+  for (const std::string& name : manifest().parts) {
+    all.parts.emplace_back(name, part(name, reading));
   }
   all.values = values();
-  if (rank < manifest_.world_size) {
+  if (rank < manifest().world_size) {
     all.rank_tensors = rank_tensors(rank);
     all.rank_values = rank_values(rank);
   }
-  all.step = manifest_.step;
-  all.epoch = manifest_.epoch;
-  all.score = manifest_.score;
+  all.step = manifest().step;
+  all.epoch = manifest().epoch;
+  all.score = manifest().score;
   return all;
 }
 

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "argosy/base/error.h"
@@ -35,21 +38,39 @@ constexpr size_t kSealBytes = kSealBegin.size() + kChecksumBytes + kSealEnd.size
   throw CheckpointError("checkpoint.manifest", what, {path, {}});
 }
 
+ordered_json to_json(const std::vector<ManifestPiece>& pieces) {
+  ordered_json all = ordered_json::array();
+  for (const ManifestPiece& piece : pieces) {
+    all.push_back({piece.file, piece.range.begin, piece.range.end});
+  }
+  return all;
+}
+
 ordered_json to_json(const Manifest& manifest) {
   ordered_json files = ordered_json::array();
   for (const ManifestFile& file : manifest.files) {
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
+    if (!file.blocks.empty()) {
+      files.back()["blocks"] = file.blocks;
+    }
   }
   ordered_json tensors = ordered_json::array();
   for (const ManifestTensor& tensor : manifest.tensors) {
     tensors.push_back({{"part", tensor.part},
                        {"name", tensor.name},
                        {"dtype", tensor.dtype},
-                       {"shape", tensor.shape},
-                       {"file", tensor.file}});
+                       {"shape", tensor.shape}});
+    if (tensor.pieces.empty()) {
+      tensors.back()["file"] = tensor.file;
+    } else {
+      tensors.back()["pieces"] = to_json(tensor.pieces);
+    }
+    if (!tensor.order.empty()) {
+      tensors.back()["order"] = tensor.order;
+    }
   }
   return {{"format", kFormat},
-          {"version", manifest.version},
+          {"version", manifest.version()},
           {"step", manifest.step},
           {"epoch", manifest.epoch},
           {"score", manifest.score ? ordered_json(*manifest.score) : ordered_json()},
@@ -97,6 +118,61 @@ bool is_plain_name(const std::string& name) {
          name.find('\0') == std::string::npos && name != kManifestName;
 }
 
+/// Each of a tensor's elements is in one piece.
+void check_pieces(const ManifestTensor& tensor, const std::string& path) {
+  int64_t next = 0;
+  for (const ManifestPiece& piece : tensor.pieces) {
+    if (piece.range.begin != next || piece.range.end < piece.range.begin) {
+      fail(path,
+           fmt::format("\"{}\" of {}: elements {} to {} are in no file, or in two",
+                       tensor.name,
+                       tensor.part,
+                       std::min(next, piece.range.begin),
+                       std::max(next, piece.range.begin) - 1));
+    }
+    next = piece.range.end;
+  }
+  if (next != numel(tensor)) {
+    fail(path,
+         fmt::format("\"{}\" of {} has {} elements, and the files have {} of them",
+                     tensor.name,
+                     tensor.part,
+                     numel(tensor),
+                     next));
+  }
+  std::vector<int64_t> dims = tensor.order;
+  std::ranges::sort(dims);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims.size() != tensor.shape.size() || dims[i] != static_cast<int64_t>(i)) {
+      fail(path, fmt::format("\"{}\" of {}: its order names other dims", tensor.name, tensor.part));
+    }
+  }
+}
+
+void check_tensor(const ManifestTensor& tensor,
+                  const std::set<std::string_view>& files,
+                  const std::string& path) {
+  const auto lies_in = [&](const std::string& file) {
+    if (!files.contains(file) || !formats::safetensor_type(tensor.dtype)) {
+      fail(path,
+           fmt::format("\"{}\" of {} lies in \"{}\", which is no file here, or has the unknown "
+                       "type {}",
+                       tensor.name,
+                       tensor.part,
+                       file,
+                       tensor.dtype));
+    }
+  };
+  if (tensor.pieces.empty()) {
+    lies_in(tensor.file);
+    return;
+  }
+  for (const ManifestPiece& piece : tensor.pieces) {
+    lies_in(piece.file);
+  }
+  check_pieces(tensor, path);
+}
+
 void check(const Manifest& manifest, const std::string& path) {
   std::set<std::string_view> names;
   for (const ManifestFile& file : manifest.files) {
@@ -105,19 +181,20 @@ void check(const Manifest& manifest, const std::string& path) {
     }
   }
   for (const ManifestTensor& tensor : manifest.tensors) {
-    if (!names.contains(tensor.file) || !formats::safetensor_type(tensor.dtype)) {
-      fail(path,
-           fmt::format("\"{}\" of {} lies in \"{}\", which is no file here, or has the unknown "
-                       "type {}",
-                       tensor.name,
-                       tensor.part,
-                       tensor.file,
-                       tensor.dtype));
-    }
+    check_tensor(tensor, names, path);
   }
   if (manifest.world_size < 1 || manifest.step < 0) {
     fail(path, "expected a world size of 1 or more and no negative step");
   }
+}
+
+std::vector<ManifestPiece> pieces_of(const ordered_json& tensor) {
+  std::vector<ManifestPiece> pieces;
+  for (const ordered_json& piece : tensor.value("pieces", ordered_json::array())) {
+    pieces.push_back(
+        {piece.at(0).get<std::string>(), {piece.at(1).get<int64_t>(), piece.at(2).get<int64_t>()}});
+  }
+  return pieces;
 }
 
 Manifest from_json(const ordered_json& json) {
@@ -134,14 +211,17 @@ Manifest from_json(const ordered_json& json) {
   for (const ordered_json& file : json.at("files")) {
     manifest.files.push_back({file.at("name").get<std::string>(),
                               file.at("bytes").get<int64_t>(),
-                              file.at("checksum").get<std::string>()});
+                              file.at("checksum").get<std::string>(),
+                              file.value("blocks", std::string())});
   }
   for (const ordered_json& tensor : json.at("tensors")) {
     manifest.tensors.push_back({tensor.at("part").get<std::string>(),
                                 tensor.at("name").get<std::string>(),
                                 tensor.at("dtype").get<std::string>(),
                                 tensor.at("shape").get<std::vector<int64_t>>(),
-                                tensor.at("file").get<std::string>()});
+                                tensor.value("file", std::string()),
+                                pieces_of(tensor),
+                                tensor.value("order", std::vector<int64_t>())});
   }
   return manifest;
 }
@@ -159,6 +239,15 @@ int64_t Manifest::bytes() const {
     sum += file.bytes;
   }
   return sum;
+}
+
+int64_t Manifest::version() const {
+  const auto in_pieces = [](const ManifestTensor& tensor) { return !tensor.pieces.empty(); };
+  return std::ranges::any_of(tensors, in_pieces) ? 2 : 1;
+}
+
+int64_t numel(const ManifestTensor& tensor) {
+  return std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1}, std::multiplies<>());
 }
 
 std::string library_version() {

@@ -6,16 +6,28 @@
 #include <string_view>
 #include <vector>
 
+#include "argosy/base/even_part.h"
+
 namespace argosy::checkpoint {
 
-/// The version of the format that this library writes, and the latest one that it reads.
-inline constexpr int64_t kFormatVersion = 1;
+/// The latest version of the format that this library reads. It writes 2 where tensors lie in
+/// pieces, and else 1, which older ones read.
+inline constexpr int64_t kFormatVersion = 2;
 inline constexpr std::string_view kManifestName = "manifest.json";
 
 struct ManifestFile {
   std::string name{};  ///< name in the folder: "model.safetensors"
   int64_t bytes = 0;
   std::string checksum{};  ///< "xxh3:0123456789abcdef"
+  /// The digits of its blocks' hashes, see FileChecksums. Empty: it is small, or of an older
+  /// version.
+  std::string blocks{};
+};
+
+/// Elements of a tensor that lie in one file, flat, under the tensor's name.
+struct ManifestPiece {
+  std::string file{};
+  IndexRange range{};
 };
 
 struct ManifestTensor {
@@ -23,13 +35,19 @@ struct ManifestTensor {
   std::string name{};   ///< "layer1.0.conv1.weight"; in the optimizer's part "conv1.weight/exp_avg"
   std::string dtype{};  ///< safetensors' name: "F32"
   std::vector<int64_t> shape{};
-  std::string file{};
+  std::string file{};  ///< empty: it lies in pieces
+  /// Each element is in one of them; in the order of the elements.
+  std::vector<ManifestPiece> pieces{};
+  /// The dims in the order in which pieces count elements, the slowest first; empty: row-major.
+  std::vector<int64_t> order{};
 };
+
+/// Returns the number of elements.
+[[nodiscard]] int64_t numel(const ManifestTensor& tensor);
 
 /// The content of a checkpoint's `manifest.json`: all that is known without reading a tensor. A
 /// folder without one is no checkpoint.
 struct Manifest {
-  int64_t version = kFormatVersion;
   int64_t step = 0;
   int64_t epoch = 0;
   std::optional<double> score{};  ///< what keep_best compares; finite
@@ -44,6 +62,7 @@ struct Manifest {
   [[nodiscard]] const ManifestFile* find_file(std::string_view name) const;
   /// Returns the size of all its files and itself.
   [[nodiscard]] int64_t bytes() const;
+  [[nodiscard]] int64_t version() const;
 };
 
 /// "argosy 0.1.0"
@@ -55,7 +74,8 @@ struct Manifest {
 [[nodiscard]] std::string to_text(const Manifest& manifest);
 
 /// Errors: CheckpointError with `path` if the text is damaged (the checksum differs), has a newer
-/// version, or has invalid fields (such as names that lead out of the folder).
+/// version, or has invalid fields (such as names that lead out of the folder, or a tensor of which
+/// an element is in no piece, or in two).
 [[nodiscard]] Manifest parse_manifest(const std::string& text, const std::string& path);
 
 /// Returns the manifest of a checkpoint's folder.

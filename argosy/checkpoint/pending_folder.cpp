@@ -74,12 +74,12 @@ ManifestFile write_file(const std::string& folder,
   if (!fd.ok()) {
     fail(path, "create", fd.failure().error_number);
   }
-  Checksum checksum;
+  FileChecksums checksums;
   ManifestFile file{.name = name};
   for (std::span<const std::byte> rest : pieces) {
     while (!rest.empty()) {
       const auto piece = rest.first(std::min(rest.size(), kPiece));
-      checksum.update(piece);
+      checksums.update(piece);
       if (const Status status = os::write_all(fd->get(), piece); !status.ok()) {
         fail(path, "write", status.failure().error_number);
       }
@@ -93,7 +93,8 @@ ManifestFile write_file(const std::string& folder,
   if (::close(fd->release()) != 0) {  // network file systems tell a full disk here
     fail(path, "close", errno);
   }
-  file.checksum = checksum.text();
+  file.checksum = checksums.text();
+  file.blocks = checksums.blocks();
   return file;
 }
 
@@ -132,6 +133,10 @@ PendingFolder::~PendingFolder() {
 
 void PendingFolder::commit(const Manifest& manifest) {
   write_file(temporary_, std::string(kManifestName), to_text(manifest));
+  commit();
+}
+
+void PendingFolder::commit() {
   os::sync_folder(temporary_)
       .or_throw<CheckpointError>("checkpoint.save", CheckpointPlace{temporary_});
   if (::rename(temporary_.c_str(), place_.c_str()) == 0) {

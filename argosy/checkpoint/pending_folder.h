@@ -44,6 +44,8 @@ class PendingFolder final {
   /// this name is replaced in one step, or in two if the file system cannot; it is never half
   /// there.
   void commit(const Manifest& manifest);
+  /// The same of a folder of another kind.
+  void commit();
 
  private:
   std::string directory_;

@@ -25,6 +25,7 @@
 #include "argosy/checkpoint/torch_file.h"
 #include "argosy/checkpoint/torch_script.h"
 #include "argosy/checkpoint/weights_digest.h"
+#include "argosy/engine/parts.h"
 #include "argosy/os/fd.h"
 
 namespace argosy::checkpoint {
@@ -100,7 +101,7 @@ StateDict read(const std::string& path, const ReadWeightsOptions& options, Weigh
     case WeightsKind::kPaddle:
       return read_paddle_file(path);
     case WeightsKind::kFolder:
-      return Checkpoint(path).part(options.part);
+      return Checkpoint(path).part(options.part, options.reading);
   }
   return {};
 }
@@ -128,7 +129,7 @@ StateDict renamed(const StateDict& dict,
       fail_weights(
           path, fmt::format("two entries get this name; the second was \"{}\"", old_name), name);
     }
-    result.set(name, tensor.to(device));
+    result.set(name, device.is_cpu() ? tensor : tensor.to(device));
   }
   return result;
 }
@@ -227,7 +228,10 @@ engine::LoadResult load_weights(const torch::nn::Module& module,
                                 const engine::LoadOptions& load) {
   read_options.validate();
   const WeightsKind kind = weights_kind(path);
-  StateDict dict = renamed(read(path, read_options, kind), path, read_options);
+  ReadWeightsOptions by_parts = read_options;
+  by_parts.reading =
+      device_of(read_options.map_location)->is_cpu() ? Reading::kWhenUsed : Reading::kNow;
+  StateDict dict = renamed(read(path, by_parts, kind), path, by_parts);
   engine::LoadOptions named = load;
   if (named.source.empty()) {
     named.source = path;
@@ -236,13 +240,29 @@ engine::LoadResult load_weights(const torch::nn::Module& module,
       module, kind == WeightsKind::kPaddle ? from_paddle(dict, module) : dict, named);
 }
 
+namespace {
+
+/// Of a tensor in a file only what is asked for is read.
+WeightsDigest::Read read_bytes(const at::Tensor& tensor) {
+  if (engine::is_in_file(tensor)) {
+    return [tensor](std::span<std::byte> out, int64_t from) {
+      const auto size = static_cast<int64_t>(tensor.element_size());
+      const IndexRange range{from / size, (from + std::ssize(out)) / size};
+      const at::Tensor elements = engine::elements_like(tensor, tensor, range);
+      std::memcpy(out.data(), elements.data_ptr(), out.size());
+    };
+  }
+  return [own = tensor.detach().cpu().contiguous()](std::span<std::byte> out, int64_t from) {
+    std::memcpy(out.data(), static_cast<const std::byte*>(own.data_ptr()) + from, out.size());
+  };
+}
+
+}  // namespace
+
 std::string weights_hash(const StateDict& dict) {
   WeightsDigest digest;
   for (const auto& [name, tensor] : dict) {
-    const at::Tensor own = tensor.detach().cpu().contiguous();
-    digest.add(describe_safetensor(name, own), [own](std::span<std::byte> out, int64_t from) {
-      std::memcpy(out.data(), static_cast<const std::byte*>(own.data_ptr()) + from, out.size());
-    });
+    digest.add(describe_safetensor(name, tensor), read_bytes(tensor));
   }
   return digest.hex();
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "argosy/checkpoint/load.h"
 #include "argosy/engine/state_dict.h"
 
 namespace argosy::checkpoint {
@@ -38,6 +39,8 @@ struct ReadWeightsOptions {
   std::string key{};
   /// The part of a checkpoint's folder.
   std::string part = "model";
+  /// For a checkpoint's folder. load_weights() reads what the module needs in any case.
+  Reading reading = Reading::kNow;
   /// A prefix that is removed from names: "module.".
   std::string strip_prefix{};
   /// Then applied to every name, one after the other.

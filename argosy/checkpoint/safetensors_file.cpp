@@ -12,6 +12,7 @@
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/data_error.h"
 #include "argosy/checkpoint/safetensors_type.h"
+#include "argosy/engine/parts.h"
 #include "argosy/os/whole_file.h"
 
 namespace argosy::checkpoint {
@@ -57,7 +58,7 @@ engine::StateDict read_safetensors(const std::string& path, SafetensorsMetadata*
 
 void check_is_here(const std::string& name, const at::Tensor& tensor) {
   if (tensor.defined() && tensor.layout() == at::kStrided && tensor.numel() > 0 &&
-      tensor.storage().data() == nullptr) {
+      tensor.storage().data() == nullptr && !engine::is_in_file(tensor)) {
     fail_safetensors(name,
                      "ranks divide its values, and they are not all here. Save by fleet::save(), "
                      "or hold model.whole_parameters() meanwhile");
@@ -109,7 +110,7 @@ void write_safetensors(const std::string& path,
     file.write(layout.head);
     for (const size_t i : order) {
       const at::Tensor& tensor = (dict.begin() + static_cast<ptrdiff_t>(i))->second;
-      const at::Tensor own = tensor.detach().cpu().resolve_neg().contiguous();
+      const at::Tensor own = engine::values_of(tensor).detach().cpu().resolve_neg().contiguous();
       file.write({static_cast<const std::byte*>(own.data_ptr()), own.nbytes()});
     }
     file.commit().or_throw<CheckpointError>("checkpoint.save_weights", CheckpointPlace{path});

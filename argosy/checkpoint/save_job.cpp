@@ -13,9 +13,11 @@
 #include "argosy/base/error.h"
 #include "argosy/base/text.h"
 #include "argosy/checkpoint/pending_folder.h"
+#include "argosy/checkpoint/piece.h"
 #include "argosy/checkpoint/shard_plan.h"
 #include "argosy/checkpoint/values_text.h"
 #include "argosy/comm/json.h"
+#include "argosy/engine/parts.h"
 #include "argosy/os/whole_file.h"
 
 namespace argosy::checkpoint {
@@ -73,6 +75,25 @@ std::string file_name(const std::string& part, bool sharded, const comm::Group& 
                  : part + ".safetensors";
 }
 
+/// Of a part that rank 0 writes. Collective where ranks divide tensors of it: they gather each.
+engine::StateDict whole_on_first(const engine::StateDict& dict, const comm::Group& group) {
+  engine::StateDict whole;
+  for (const auto& [name, tensor] : dict) {
+    const bool gathered = size_of(group) > 1 && is_divided(tensor);
+    const at::Tensor values = gathered ? engine::values_of(tensor) : tensor;
+    if (!gathered && !piece_of(values).is_all) {
+      throw CheckpointError("checkpoint.save",
+                            "ranks divide its values, and each saves for itself. Give the Saver "
+                            "the group of these ranks",
+                            {{}, name});
+    }
+    if (rank_of(group) == 0) {
+      whole.set(name, values);
+    }
+  }
+  return whole;
+}
+
 void stage_all(const Snapshot& snapshot,
                SaveJob& job,
                const comm::Group& group,
@@ -80,8 +101,12 @@ void stage_all(const Snapshot& snapshot,
   check(snapshot, job.name);
   for (const auto& [part, dict] : snapshot.parts) {
     job.manifest.parts.push_back(part);
-    if (!job.sharded && rank_of(group) == 0 && !dict.empty()) {
-      job.files.push_back(stage(file_name(part, false, group), part, dict, pool));
+    if (job.sharded) {
+      continue;
+    }
+    const engine::StateDict whole = whole_on_first(dict, group);
+    if (rank_of(group) == 0 && !dict.empty()) {
+      job.files.push_back(stage(file_name(part, false, group), part, whole, pool));
     }
   }
   const std::string own = fmt::format("rank{}", rank_of(group));
@@ -104,12 +129,12 @@ void stage_shards(const Snapshot& snapshot,
   }
 }
 
-std::span<const std::byte> bytes_of(std::string_view text) {
+std::span<const std::byte> text_bytes(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
 ManifestFile write_staged(const std::string& folder, const StagedFile& file) {
-  return write_file(folder, file.name, {bytes_of(file.layout.head), file.data});
+  return write_file(folder, file.name, {text_bytes(file.layout.head), file.data});
 }
 
 /// What one rank brings to the manifest.
@@ -126,10 +151,19 @@ nlohmann::json to_json(const Share& share) {
                       {"files", nlohmann::json::array()},
                       {"tensors", nlohmann::json::array()}};
   for (const ManifestFile& f : share.files) {
-    json["files"].push_back({f.name, f.bytes, f.checksum});
+    json["files"].push_back({f.name, f.bytes, f.checksum, f.blocks});
   }
   for (const ManifestTensor& t : share.tensors) {
-    json["tensors"].push_back({t.part, t.name, t.dtype, t.shape, t.file});
+    const IndexRange range = t.pieces.empty() ? IndexRange() : t.pieces.front().range;
+    json["tensors"].push_back({t.part,
+                               t.name,
+                               t.dtype,
+                               t.shape,
+                               t.file,
+                               t.pieces.empty() ? "" : t.pieces.front().file,
+                               range.begin,
+                               range.end,
+                               t.order});
   }
   json["contents"] = nlohmann::json::object();
   for (const auto& [name, text] : share.contents) {
@@ -141,7 +175,10 @@ nlohmann::json to_json(const Share& share) {
 Share from_json(const nlohmann::json& json) {
   Share share{.error = json.at("error").get<std::string>()};
   for (const nlohmann::json& f : json.at("files")) {
-    share.files.push_back({f[0].get<std::string>(), f[1].get<int64_t>(), f[2].get<std::string>()});
+    share.files.push_back({f[0].get<std::string>(),
+                           f[1].get<int64_t>(),
+                           f[2].get<std::string>(),
+                           f[3].get<std::string>()});
   }
   for (const nlohmann::json& t : json.at("tensors")) {
     share.tensors.push_back({t[0].get<std::string>(),
@@ -149,6 +186,10 @@ Share from_json(const nlohmann::json& json) {
                              t[2].get<std::string>(),
                              t[3].get<std::vector<int64_t>>(),
                              t[4].get<std::string>()});
+    if (const auto file = t[5].get<std::string>(); !file.empty()) {
+      share.tensors.back().pieces = {{file, {t[6].get<int64_t>(), t[7].get<int64_t>()}}};
+      share.tensors.back().order = t[8].get<std::vector<int64_t>>();
+    }
   }
   for (const auto& [name, bytes] : json.at("contents").items()) {
     const auto& binary = bytes.get_binary();
@@ -163,11 +204,11 @@ void fill_share(const SaveJob& job, const std::string& folder, int rank, Share& 
   const bool writes = job.sharded || rank == 0;
   for (const StagedFile& file : job.files) {
     share.files.push_back(write_staged(folder, file));
-    file.add_tensors(share.tensors);
+    std::ranges::copy(file.tensors, std::back_inserter(share.tensors));
   }
   if (!job.rank_tensors.name.empty()) {
     const StagedFile& file = job.rank_tensors;
-    file.add_tensors(share.tensors);
+    std::ranges::copy(file.tensors, std::back_inserter(share.tensors));
     if (writes) {
       share.files.push_back(write_staged(folder, file));
     } else {
@@ -182,6 +223,25 @@ void fill_share(const SaveJob& job, const std::string& folder, int rank, Share& 
   } else {
     share.contents[own] = job.rank_values;
   }
+}
+
+/// One entry for each tensor, with all its pieces.
+std::vector<ManifestTensor> join_pieces(std::vector<ManifestTensor> all) {
+  std::map<std::pair<std::string, std::string>, size_t> place;
+  std::vector<ManifestTensor> joined;
+  for (ManifestTensor& tensor : all) {
+    const auto [known, added] = place.try_emplace({tensor.part, tensor.name}, joined.size());
+    if (added) {
+      joined.push_back(std::move(tensor));
+    } else {
+      std::ranges::move(tensor.pieces, std::back_inserter(joined[known->second].pieces));
+    }
+  }
+  for (ManifestTensor& tensor : joined) {
+    std::ranges::sort(
+        tensor.pieces, {}, [](const ManifestPiece& piece) { return piece.range.begin; });
+  }
+  return joined;
 }
 
 /// Tensors in the order that readers find them, whoever wrote them.
@@ -225,6 +285,7 @@ void finish(const SaveJob& job, std::vector<Share> shares, PendingFolder& folder
     }
     std::ranges::move(share.tensors, std::back_inserter(manifest.tensors));
   }
+  manifest.tensors = join_pieces(std::move(manifest.tensors));
   sort_tensors(job, manifest.tensors);
   folder.commit(manifest);
 }

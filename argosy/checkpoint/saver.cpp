@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/checkpoint/pending_folder.h"
+#include "argosy/checkpoint/piece.h"
 #include "argosy/checkpoint/save_job.h"
 #include "argosy/comm/collectives.h"
 
@@ -21,6 +23,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+
+bool has_divided(const Snapshot& snapshot) {
+  return std::ranges::any_of(snapshot.parts, [](const auto& part) {
+    return std::ranges::any_of(part.second,
+                               [](const auto& entry) { return is_divided(entry.second); });
+  });
+}
 
 /// Makes the folder, tries whether it may be written to, clears what the dead have left.
 std::string prepare(const std::string& directory) {
@@ -86,7 +95,7 @@ class Saver::Impl final {
     SaveJob job = make_job(snapshot,
                            directory_,
                            name.empty() ? step_name(snapshot.step) : name,
-                           options_.sharded,
+                           options_.sharded || writes_parts(snapshot),
                            group_,
                            pool_);
     if (group_.valid()) {
@@ -136,20 +145,52 @@ class Saver::Impl final {
 
   /// Agreed: a rank may be done while another still writes.
   bool anybody_busy() {
-    std::string own;
+    bool own = false;
     {
       const std::scoped_lock lock(mutex_);
-      own = job_ ? "1" : "0";
+      own = job_.has_value();
     }
-    if (!group_.valid() || group_.size() == 1) {
-      return own == "1";
+    return !group_.valid() || group_.size() == 1 ? own : any(own);
+  }
+
+  /// Where ranks divide tensors, each writes its part if all see the folder. Collective.
+  bool writes_parts(const Snapshot& snapshot) {
+    if (!group_.valid() || group_.size() == 1 || !any(has_divided(snapshot))) {
+      return false;
     }
-    for (const std::string& one : comm::all_gather_object(own, group_)) {
-      if (one == "1") {
-        return true;
+    if (!is_shared_.has_value()) {
+      is_shared_ = !any(!sees_folder_of_first());
+      if (!*is_shared_ && group_.rank() == 0) {
+        log::warn(
+            "[checkpoint.save] {}: not all ranks see this folder, so rank 0 gathers what they "
+            "divide, and needs memory for all of it. Give a folder that all of them see",
+            directory_);
       }
     }
-    return false;
+    return *is_shared_;
+  }
+
+  [[nodiscard]] bool any(bool own) const {
+    const std::vector<std::string> all =
+        comm::all_gather_object(std::string(own ? "1" : ""), group_);
+    return std::ranges::any_of(all, [](const std::string& one) { return !one.empty(); });
+  }
+
+  /// Whether this rank finds what rank 0 makes there.
+  [[nodiscard]] bool sees_folder_of_first() const {
+    std::optional<PendingFolder> trial;
+    std::string name;
+    try {
+      if (group_.rank() == 0) {
+        name = fs::path(trial.emplace(directory_, "trial").path()).filename();
+      }
+    } catch (const CheckpointError&) {  // a folder that came to be unwritable: the save says so
+    }
+    name = comm::broadcast_object(name, group_);
+    std::error_code error;
+    const bool seen = name.empty() || fs::exists(fs::path(directory_) / name, error);
+    comm::barrier(group_);  // it is there until all have looked
+    return seen;
   }
 
   void run() {
@@ -209,7 +250,8 @@ class Saver::Impl final {
   SaverOptions options_;
   comm::Group group_;
   comm::Group writers_;  // the threads' own: their operations come in no order with the loop's
-  StagingPool pool_;     // of the loop's thread while there is no job, else of the writer
+  std::optional<bool> is_shared_;  // all ranks see the folder; nullopt: nobody needed to know
+  StagingPool pool_;               // of the loop's thread while there is no job, else of the writer
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<SaveJob> job_;

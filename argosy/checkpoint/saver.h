@@ -26,7 +26,9 @@ struct SaverOptions {
   std::string keep_prefix{};
   bool async = true;  ///< true: a thread writes; false: save() returns when all is on the disk
   /// True: all ranks write, each its share of the tensors, into a folder that all ranks see. False:
-  /// rank 0 writes all, and the others send it their rank_tensors and rank_values.
+  /// rank 0 writes all, and the others send it their rank_tensors and rank_values. Where ranks
+  /// divide tensors (parallel::fully_shard(), a divided optimizer), each writes its parts in either
+  /// case, unless the folder is one that not all ranks see: rank 0 then gathers them.
   bool sharded = false;
   WhenBusy when_busy = WhenBusy::kWait;
 };

@@ -19,12 +19,12 @@ struct ShardPlan {
   std::vector<std::pair<std::string, std::string>> order{};
 };
 
-/// Divides the tensors among the ranks. Each tensor is written once, by a rank that has it, and all
-/// ranks write about equally many bytes.
+/// Divides the tensors among the ranks. Each tensor, or part of one, is written once, by a rank
+/// that has it, and all ranks write about equally many bytes.
 ///
 /// Collective over `group`, also for a rank with a bad snapshot: `error` (empty: none) goes to all
 /// ranks. Errors: CheckpointError, on all ranks alike, for a rank's error or for a name with
-/// different shapes or types.
+/// different shapes or types, or with elements that no rank has.
 [[nodiscard]] ShardPlan plan_shards(const Snapshot& snapshot,
                                     const std::string& error,
                                     const comm::Group& group);

@@ -28,15 +28,12 @@ class StagingPool final {
 /// A safetensors file that is not written yet.
 struct StagedFile {
   std::string name{};
-  std::string part{};
   formats::SafetensorsLayout layout{};
-  std::span<const std::byte> data{};  ///< the bytes after layout.head; owned by the pool
-
-  /// Entries for the manifest.
-  void add_tensors(std::vector<ManifestTensor>& tensors) const;
+  std::span<const std::byte> data{};      ///< the bytes after layout.head; owned by the pool
+  std::vector<ManifestTensor> tensors{};  ///< entries for the manifest
 };
 
-/// Copies the tensors, from any device, into the pool.
+/// Copies the tensors, from any device, into the pool; of those that ranks divide, this one's part.
 /// Errors: CheckpointError naming an entry that is undefined, sparse or complex, or whose name is
 /// not UTF-8.
 [[nodiscard]] StagedFile stage(const std::string& name,

@@ -14,6 +14,7 @@
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/torch_storage.h"
 #include "argosy/engine/layout.h"
+#include "argosy/engine/parts.h"
 #include "argosy/formats/pickler.h"
 #include "argosy/os/whole_file.h"
 
@@ -30,13 +31,15 @@ class TorchPickle final {
  public:
   explicit TorchPickle(std::string path) : path_(std::move(path)) {}
 
+  /// What is in a file is read.
   void add(const std::string& name, const at::Tensor& tensor) {
-    entries_.push_back({name, value_of(name, tensor)});
+    const bool in_file = tensor.defined() && engine::is_in_file(tensor);
+    entries_.push_back({name, value_of(name, in_file ? engine::values_of(tensor) : tensor)});
   }
 
-  [[nodiscard]] std::string bytes() const {
-    return formats::pickle(PickleValue::ordered_dict(entries_));
-  }
+  [[nodiscard]] PickleValue entries() const { return PickleValue::ordered_dict(entries_); }
+  /// Of the tensor that was added last, alone.
+  [[nodiscard]] PickleValue last() const { return entries_.back().value; }
   /// Dense, on the CPU; member i is that of storage i.
   [[nodiscard]] const std::vector<at::Tensor>& storages() const { return storages_; }
 
@@ -116,7 +119,30 @@ class TorchPickle final {
   const PickleValue rebuild_ = PickleValue::global("torch._utils", "_rebuild_tensor_v2");
 };
 
+void write_archive(const std::string& pickled,
+                   const std::vector<at::Tensor>& storages,
+                   os::WholeFile& file) {
+  caffe2::serialize::PyTorchStreamWriter writer([&](const void* data, std::size_t size) {
+    file.write({static_cast<const std::byte*>(data), size});
+    return size;
+  });
+  const std::string byte_order = "little";
+  writer.writeRecord("data.pkl", pickled.data(), pickled.size());
+  writer.writeRecord("byteorder", byte_order.data(), byte_order.size());
+  for (std::size_t i = 0; i < storages.size(); ++i) {
+    writer.writeRecord("data/" + std::to_string(i), storages[i].data_ptr(), storages[i].nbytes());
+  }
+  writer.writeEndOfFile();
+}
+
 }  // namespace
+
+void write_torch_tensor(const std::string& name, const at::Tensor& tensor, os::WholeFile& file) {
+  const c10::NoGradGuard no_grad;
+  TorchPickle pickle(name);
+  pickle.add(name, tensor);
+  write_archive(formats::pickle(pickle.last()), pickle.storages(), file);
+}
 
 void write_torch_file(const std::string& path, const engine::StateDict& dict) {
   const c10::NoGradGuard no_grad;
@@ -124,20 +150,8 @@ void write_torch_file(const std::string& path, const engine::StateDict& dict) {
   for (const auto& [name, tensor] : dict) {
     pickle.add(name, tensor);
   }
-  const std::string bytes = pickle.bytes();
   auto file = os::WholeFile::create(path).or_throw<CheckpointError>(kWrite, CheckpointPlace{path});
-  caffe2::serialize::PyTorchStreamWriter writer([&](const void* data, std::size_t size) {
-    file.write({static_cast<const std::byte*>(data), size});
-    return size;
-  });
-  const std::string byte_order = "little";
-  writer.writeRecord("data.pkl", bytes.data(), bytes.size());
-  writer.writeRecord("byteorder", byte_order.data(), byte_order.size());
-  for (std::size_t i = 0; i < pickle.storages().size(); ++i) {
-    const at::Tensor& storage = pickle.storages()[i];
-    writer.writeRecord("data/" + std::to_string(i), storage.data_ptr(), storage.nbytes());
-  }
-  writer.writeEndOfFile();
+  write_archive(formats::pickle(pickle.entries()), pickle.storages(), file);
   file.commit().or_throw<CheckpointError>(kWrite, CheckpointPlace{path});
 }
 

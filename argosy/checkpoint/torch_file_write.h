@@ -3,6 +3,7 @@
 #include <string>
 
 #include "argosy/engine/state_dict.h"
+#include "argosy/os/whole_file.h"
 
 // Internal to the room.
 namespace argosy::checkpoint {
@@ -16,5 +17,8 @@ namespace argosy::checkpoint {
 /// Errors: CheckpointError with the system's message, or for an entry that is undefined or of a
 /// type that Python's storages do not have.
 void write_torch_file(const std::string& path, const engine::StateDict& dict);
+
+/// Writes what `torch.save(tensor, file)` would. `name` is for errors, which are those above.
+void write_torch_tensor(const std::string& name, const at::Tensor& tensor, os::WholeFile& file);
 
 }  // namespace argosy::checkpoint

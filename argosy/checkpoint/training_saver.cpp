@@ -6,8 +6,8 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
-#include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/load.h"
+#include "argosy/checkpoint/newest_together.h"
 #include "argosy/checkpoint/set_aside.h"
 #include "argosy/checkpoint/together.h"
 #include "argosy/comm/collectives.h"
@@ -134,29 +134,13 @@ Snapshot TrainingSaver::read(const std::string& path) const {
                     ranks),
         {.path = path});
   }
-  return file.snapshot(others ? 0 : rank);
-}
-
-std::string TrainingSaver::newest(const std::string& from) const {
-  if (is_checkpoint(from)) {
-    return from;
-  }
-  const Newest found = find_newest(from);
-  for (const std::string& remark : found.remarks()) {
-    log::warn("{}", remark);
-  }
-  return found.path.value_or("");
+  return file.snapshot(others ? 0 : rank, Reading::kWhenUsed);
 }
 
 TrainingProgress TrainingSaver::resume(const std::string& from) {
   saver_.wait();
   const std::string& folder = from.empty() ? saver_.directory() : from;
-  std::string path;
-  together(
-      group_, "checkpoint.resume", folder, [&] { path = newest(folder); }, Who::kFirst);
-  if (group_.valid() && group_.size() > 1) {
-    path = comm::broadcast_object(path, group_);
-  }
+  const std::string path = newest_together(folder, "", group_).value_or("");
   if (path.empty()) {
     if (!from.empty()) {
       throw CheckpointError("checkpoint.resume", "there is no whole checkpoint", {.path = from});

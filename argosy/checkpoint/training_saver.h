@@ -130,7 +130,6 @@ class TrainingSaver final {
                   const std::function<void(const data::LoaderState&)>& load,
                   const std::function<void(int64_t)>& set_epoch,
                   std::string name);
-  [[nodiscard]] std::string newest(const std::string& from) const;
 
   comm::Group group_;
   Saver saver_;

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <map>
-#include <memory>
 #include <span>
 
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/inspect.h"
+#include "argosy/checkpoint/tensor_reader.h"
 #include "argosy/formats/digest.h"
 #include "argosy/os/fd.h"
 
@@ -45,18 +44,6 @@ void add_description(Digester& digester, const SafetensorEntry& entry) {
   }
 }
 
-void add_file(WeightsDigest& digest,
-              const std::shared_ptr<SafetensorsFile>& file,
-              const std::function<bool(const std::string&)>& wanted) {
-  for (const SafetensorEntry& entry : file->header().entries) {
-    if (wanted(entry.name)) {
-      digest.add(entry, [file, &entry](std::span<std::byte> out, int64_t from) {
-        file->read(entry, out, from);
-      });
-    }
-  }
-}
-
 std::string hash_of_folder(const std::string& folder) {
   const Inspected found = inspect(folder, Check::kChecksums);
   if (found.state != State::kWhole) {
@@ -64,23 +51,22 @@ std::string hash_of_folder(const std::string& folder) {
                           fmt::format("{}: {}", to_string(found.state), found.reason),
                           {folder, {}});
   }
-  std::map<std::string, std::vector<std::string>> files;
-  for (const ManifestTensor& tensor : found.manifest->tensors) {
+  const TensorReader reader(folder, *found.manifest);
+  WeightsDigest digest;
+  int64_t tensors = 0;
+  for (const ManifestTensor& tensor : reader.manifest().tensors) {
     if (tensor.part == "model") {
-      files[tensor.file].push_back(tensor.name);
+      ++tensors;
+      digest.add({.name = tensor.name,
+                  .type = *formats::safetensor_type(tensor.dtype),
+                  .shape = tensor.shape,
+                  .bytes = bytes_of(tensor)},
+                 [&](std::span<std::byte> out, int64_t from) { reader.read(tensor, out, from); });
     }
   }
-  if (files.empty()) {
+  if (tensors == 0) {
     throw CheckpointError(
         "checkpoint.hash", "there is no part \"model\" in this checkpoint", {folder, {}});
-  }
-  WeightsDigest digest;
-  for (auto& file : files) {
-    std::vector<std::string>& names = file.second;
-    std::ranges::sort(names);
-    add_file(digest,
-             std::make_shared<SafetensorsFile>((fs::path(folder) / file.first).string()),
-             [&](const std::string& tensor) { return std::ranges::binary_search(names, tensor); });
   }
   return digest.hex();
 }
@@ -123,9 +109,11 @@ std::string weights_hash(const std::string& path) {
   if (fs::is_directory(path, error)) {
     return hash_of_folder(path);
   }
+  const SafetensorsFile file(path);
   WeightsDigest digest;
-  add_file(
-      digest, std::make_shared<SafetensorsFile>(path), [](const std::string&) { return true; });
+  for (const SafetensorEntry& entry : file.header().entries) {
+    digest.add(entry, [&](std::span<std::byte> out, int64_t from) { file.read(entry, out, from); });
+  }
   return digest.hex();
 }
 

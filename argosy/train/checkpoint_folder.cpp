@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <exception>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -12,8 +11,8 @@
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
-#include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/load.h"
+#include "argosy/checkpoint/newest_together.h"
 #include "argosy/checkpoint/together.h"
 #include "argosy/comm/json.h"
 #include "argosy/engine/cpu.h"
@@ -28,46 +27,37 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kStep = "step-";
 
-std::optional<std::string> newest_in(const std::string& from) {
-  if (checkpoint::is_checkpoint(from)) {
-    return from;
-  }
-  checkpoint::Newest newest = checkpoint::find_newest(from, kStep);
-  for (const std::string& remark : newest.remarks()) {
-    log::warn("{}", remark);
-  }
-  return std::move(newest.path);
+/// Whether it is of a training that began with this resume_from. Collective.
+bool began_from(const std::string& checkpoint,
+                const std::string& resume_from,
+                const comm::Group& group) {
+  bool same = false;
+  checkpoint::together(
+      group,
+      "train.resume",
+      checkpoint,
+      [&] {
+        const std::optional<Place> place =
+            place_in({.values = checkpoint::Checkpoint(checkpoint).values()});
+        same = place.has_value() && place->begun_from == resume_from;
+      },
+      checkpoint::Who::kFirst);
+  return comm::broadcast_object(nlohmann::json(same), group).get<bool>();
 }
 
-/// Whether it is of a training that began with this resume_from.
-bool began_from(const std::string& checkpoint, const std::string& resume_from) {
-  const std::optional<Place> place =
-      place_in({.values = checkpoint::Checkpoint(checkpoint).values()});
-  return place.has_value() && place->begun_from == resume_from;
-}
-
-std::optional<std::string> choose(const FitOptions& options) {
+/// Collective.
+std::optional<std::string> choose(const FitOptions& options, const comm::Group& group) {
   const std::string own = checkpoint_folder(options);
   if (options.checkpoint.resume_from.empty()) {
-    return newest_in(own);
+    return checkpoint::newest_together(own, kStep, group);
   }
   if (options.resume != Resume::kNever && !own.empty()) {
-    std::optional<std::string> newest = newest_in(own);
-    if (newest.has_value() && began_from(*newest, options.checkpoint.resume_from)) {
+    std::optional<std::string> newest = checkpoint::newest_together(own, kStep, group);
+    if (newest.has_value() && began_from(*newest, options.checkpoint.resume_from, group)) {
       return newest;
     }
   }
-  return newest_in(options.checkpoint.resume_from);
-}
-
-/// {"path": …} or {"error": …}: what rank 0 found.
-nlohmann::json look(const FitOptions& options) {
-  try {
-    const std::optional<std::string> path = choose(options);
-    return path.has_value() ? nlohmann::json{{"path", *path}} : nlohmann::json{};
-  } catch (const std::exception& error) {
-    return {{"error", error.what()}};
-  }
+  return checkpoint::newest_together(options.checkpoint.resume_from, kStep, group);
 }
 
 /// The place in a checkpoint, if it has one. What is wrong with it is said when it is read.
@@ -104,7 +94,7 @@ Share read_share(const std::string& path, const comm::Group& group) {
         group.rank(),
         now);
   }
-  Share share{.snapshot = saved.snapshot(group.rank())};
+  Share share{.snapshot = saved.snapshot(group.rank(), checkpoint::Reading::kWhenUsed)};
   for (int64_t rank = group.rank() + group.size(); rank < saved.manifest().world_size;
        rank += group.size()) {
     share.gone.push_back(saved.rank_values(rank));
@@ -163,15 +153,8 @@ std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
                "train.fit",
                "there is no folder of checkpoints to resume from: set run_dir, checkpoint.dir "
                "or checkpoint.resume_from");
-  nlohmann::json found = group.rank() == 0 ? look(options) : nlohmann::json{};
-  if (group.size() > 1) {
-    found = comm::broadcast_object(found, group);
-  }
-  if (found.contains("error")) {
-    throw CheckpointError("train.resume", found["error"].get<std::string>(), {.path = from});
-  }
-  if (found.contains("path")) {
-    return found["path"].get<std::string>();
+  if (std::optional<std::string> found = choose(options, group)) {
+    return found;
   }
   if (options.resume == Resume::kMust || !options.checkpoint.resume_from.empty()) {
     throw CheckpointError("train.resume",

@@ -10,6 +10,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/states.h"
+#include "argosy/checkpoint/together.h"
 #include "argosy/engine/coming_memory.h"
 #include "argosy/train/epoch_sums.h"
 #include "argosy/train/feed.h"
@@ -21,18 +22,10 @@ using nlohmann::ordered_json;
 
 constexpr const char* kCallbackTensors = "callbacks";
 
-/// Where ranks divide the parameters, all of them gather each.
-engine::StateDict weights_of(const torch::nn::Module& module) {
-  engine::StateDict weights = engine::state_dict(module);
-  const bool divided = std::ranges::any_of(
-      weights, [](const auto& each) { return engine::coming_memory_of(each.second) != nullptr; });
-  return divided ? weights.clone() : weights;
-}
-
 /// What every capture has.
 checkpoint::Snapshot at_rest(const Core& core) {
   checkpoint::Snapshot now;
-  now.parts.emplace_back("model", weights_of(*core.network.module));
+  now.parts.emplace_back("model", engine::state_dict(*core.network.module));
   now.values["steps"] = core.steps;
   now.values["memory_format"] = engine::to_string(core.network.memory_format());
   if (core.optimizer.has_value()) {
@@ -127,12 +120,20 @@ checkpoint::Snapshot capture(const Core& core, const Place& place, const Surroun
   return now;
 }
 
-void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string& path) {
+namespace {
+
+void restore_model(const Core& core,
+                   const checkpoint::Snapshot& snapshot,
+                   const std::string& path) {
   const engine::StateDict* model = snapshot.find("model");
   if (model == nullptr) {
     throw CheckpointError("train.resume", "the checkpoint has no model", {.path = path});
   }
   engine::load_state_dict(*core.network.module, *model, {.source = path});
+}
+
+/// Collective. The state of an optimizer lies as its weights do.
+void restore_memory_format(Core& core, const checkpoint::Snapshot& snapshot) {
   const std::optional<engine::MemoryFormat> format =
       engine::memory_format(checkpoint::read_value("memory_format", [&] {
         return checkpoint::value_of(snapshot.values, "memory_format").get<std::string>();
@@ -140,6 +141,9 @@ void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string
   if (format.has_value() && *format != engine::MemoryFormat::kAuto) {
     core.network.decide_memory_format(*format);
   }
+}
+
+void restore_others(Core& core, const checkpoint::Snapshot& snapshot) {
   if (core.optimizer.has_value()) {
     core.optimizer->load_state_dict(
         checkpoint::get_state<optim::OptimizerState>(snapshot, "optimizer"));
@@ -156,6 +160,15 @@ void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string
   }
   core.steps = checkpoint::read_value(
       "steps", [&] { return checkpoint::value_of(snapshot.values, "steps").get<int64_t>(); });
+}
+
+}  // namespace
+
+void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string& path) {
+  checkpoint::together(
+      core.group, "train.resume", path, [&] { restore_model(core, snapshot, path); });
+  restore_memory_format(core, snapshot);
+  checkpoint::together(core.group, "train.resume", path, [&] { restore_others(core, snapshot); });
 }
 
 void check_schedule(const Core& core,
@@ -210,6 +223,19 @@ std::optional<Place> place_in(const checkpoint::Snapshot& snapshot) {
   });
 }
 
+namespace {
+
+/// Who used a tensor of a file that could not be read did not learn of it.
+void check_read(const engine::StateDict& used) {
+  for (const auto& [name, tensor] : used) {
+    if (const auto memory = engine::coming_memory_of(tensor)) {
+      memory->check();
+    }
+  }
+}
+
+}  // namespace
+
 void restore_callbacks(const checkpoint::Snapshot& snapshot,
                        const std::string& path,
                        std::span<const AnyCallback> callbacks) {
@@ -238,6 +264,7 @@ void restore_callbacks(const checkpoint::Snapshot& snapshot,
       }
       if (!own.empty()) {
         callback.load_tensors(own);
+        check_read(own);
       }
     });
   });

@@ -58,8 +58,9 @@ struct Surroundings {
 void check_schedule(const Core& core,
                     const checkpoint::Snapshot& snapshot,
                     const std::string& path);
-/// Restores model, optimizer, schedule, scaler, average and the number of updates.
-/// Errors: CheckpointError if the snapshot is of another model, optimizer or schedule.
+/// Restores model, optimizer, schedule, scaler, average and the number of updates. Collective.
+/// Errors: CheckpointError on all ranks if the snapshot is of another model, optimizer or schedule,
+/// or cannot be read.
 void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string& path);
 /// Returns the position in the epoch, or nullopt if Model::save() wrote the checkpoint, which has
 /// none.
