@@ -68,6 +68,7 @@ struct Job {
   bool shuffle = true;
   bool overlap_update = false;
   bool evaluates = false;  ///< by the loader of the training, after each epoch
+  bool sharding = false;
 };
 
 /// Trains in `processes` processes. Returns what each rank has at the end: "<hash> <passes>".
@@ -103,13 +104,18 @@ std::vector<std::string> train(const Job& job, int processes) {
             optimizer.zero_grad();
           }
           if (job.evaluates) {
+            const auto whole = model.whole_parameters();
             metrics::evaluate(model, loader, metrics::Accuracy());
           }
         }
+        const auto whole = model.whole_parameters();
         std::ofstream(folder.path() / std::to_string(worker_index()))
             << hash_of(*model.module()) << ' ' << passes;
       },
-      {.overlap_update = job.overlap_update, .virtual_ranks = job.virtual_ranks});
+      {.overlap_update = job.overlap_update,
+       .virtual_ranks = job.virtual_ranks,
+       .sharding = job.sharding,
+       .sharding_configs = {.unit_bytes = 0}});
   std::vector<std::string> ends;
   for (int rank = 0; rank < processes; ++rank) {
     std::stringstream text;
@@ -144,6 +150,19 @@ TEST(Updates, GoOnAfterAnEvaluationByTheSameLoader) {
   for (const int processes : {1, 3, 5}) {
     for (const std::string& end : train(job, processes)) {
       EXPECT_EQ(hash_in(end), expected) << processes << " processes";
+    }
+  }
+}
+
+TEST(Updates, HaveThatHashWhereParametersAreDivided) {
+  for (Job job :
+       {Job{.virtual_ranks = 4}, Job{.virtual_ranks = 4, .micros = 3, .evaluates = true}}) {
+    const std::string expected = hash_in(train(job, 4).front());
+    job.sharding = true;
+    for (const int processes : {1, 2, 3, 4, 6}) {
+      for (const std::string& end : train(job, processes)) {
+        EXPECT_EQ(hash_in(end), expected) << processes << " processes";
+      }
     }
   }
 }

@@ -83,7 +83,7 @@ TEST(ShardedFit, HasTheBitsOfRanksThatHaveEverything) {
   const Outcome plain = train_on(2, {.virtual_ranks = 4}, "");
   EXPECT_NE(plain.hash, "");
   for (const int64_t stage : {2, 3}) {
-    for (const int ranks : {1, 2, 4}) {
+    for (const int ranks : {1, 2, 3, 4, 5}) {
       const Outcome sharded = train_on(ranks, divided(stage, 4), "");
       EXPECT_EQ(sharded.hash, plain.hash) << "stage " << stage << ", ranks " << ranks;
       EXPECT_EQ(sharded.logs, plain.logs) << "stage " << stage << ", ranks " << ranks;
@@ -91,12 +91,24 @@ TEST(ShardedFit, HasTheBitsOfRanksThatHaveEverything) {
   }
 }
 
-TEST(ShardedFit, WhatTwoRanksLeftFourGoOnWith) {
+TEST(ShardedFit, WhatSomeRanksLeftOthersGoOnWith) {
+  const Outcome plain = train_on(2, {.virtual_ranks = 4}, "");
+  for (const auto& [before, after] : {std::pair(2, 4), {4, 3}, {3, 5}}) {
+    const test::TempDir folder;
+    const std::string run = (folder.path() / "run").string();
+    (void)train_on(before, divided(3, 4), run, /*stop=*/2);
+    const Outcome resumed = train_on(after, divided(3, 4), run);
+    EXPECT_EQ(resumed.hash, plain.hash) << before << " ranks, then " << after;
+  }
+}
+
+/// As a job that was started without a word of virtual ranks.
+TEST(ShardedFit, TheCheckpointSaysHowManyVirtualRanks) {
   const test::TempDir folder;
   const std::string run = (folder.path() / "run").string();
-  const Outcome plain = train_on(2, {.virtual_ranks = 4}, "");
-  (void)train_on(2, divided(3, 4), run, /*stop=*/2);
-  const Outcome resumed = train_on(4, divided(3, 4), run);
+  const Outcome plain = train_on(4, {}, "");
+  (void)train_on(4, divided(3, 0), run, /*stop=*/2);
+  const Outcome resumed = train_on(3, divided(3, 0), run);
   EXPECT_EQ(resumed.hash, plain.hash);
 }
 

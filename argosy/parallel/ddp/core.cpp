@@ -88,17 +88,6 @@ void check_norms(const torch::nn::Module& module, const comm::LeafDeal& deal) {
   }
 }
 
-/// Ranks gather together, so each makes as many passes.
-void check_even(const comm::LeafDeal& deal) {
-  ARGOSY_CHECK(deal.leaves() % deal.ranks() == 0,
-               "parallel.fully_shard",
-               "{} virtual ranks cannot be divided evenly among {} processes, which must make "
-               "equally many passes where parameters are divided. Choose a number of virtual ranks "
-               "that all numbers of processes divide, such as 12 for 1, 2, 3, 4, 6 and 12",
-               deal.leaves(),
-               deal.ranks());
-}
-
 std::optional<engine::AutocastOptions> autocast_of(const DdpOptions& options,
                                                    at::DeviceType device) {
   if (!options.autocast.has_value()) {
@@ -196,7 +185,6 @@ void Core::check_initializable() const {
 }
 
 void Core::shard_parameters() {
-  check_even(*deal_);
   const ShardOptions& shard = *options_.shard;
   const int ranks = group_.size();
   const int degree = shard.degree == 0 ? ranks : shard.degree;
@@ -258,9 +246,16 @@ void Core::listen_for_spares() {
   const bool tells = spares_.any() && !spares_.is_one();
   reducer_->tell_spares_by(tells ? [this](PassNews::What what) { tell_spares(what); }
                                  : std::function<void(PassNews::What)>());
+  if (values_ != nullptr) {
+    values_->tell_by(spares_.has_more() ? [this](uint32_t unit) { tell_of_gather(unit); }
+                                        : std::function<void(uint32_t)>());
+  }
 }
 
 Core::~Core() {
+  if (values_ != nullptr) {  // which the module may outlive this with
+    values_->tell_by({});
+  }
   const std::lock_guard lock(living().mutex);
   std::erase(living().all, this);
 }
@@ -300,9 +295,18 @@ void Core::tell_spares(PassNews::What what) {
   }
 }
 
-/// A spare's update: what the others do in their passes, until they end this wrapper's.
-void Core::follow_update() {
-  for (PassNews news = spares_.next(); news.what != PassNews::What::kEnd; news = spares_.next()) {
+/// In passes that a process makes which has more virtual ranks than others.
+void Core::tell_of_gather(uint32_t unit) {
+  if (micro_batch_.has_value() && micro_batch_->leaf == 0) {
+    spares_.tell({.what = PassNews::What::kGather,
+                  .model = among_wrappers().number,
+                  .unit = static_cast<int64_t>(unit)});
+  }
+}
+
+/// What the others do in their passes, until they end this wrapper's.
+void Core::follow_until(PassNews::What end) {
+  for (PassNews news = spares_.next(); news.what != end; news = spares_.next()) {
     int64_t number = 0;
     for_each(group_, [&](Core& core) {
       if (number++ == news.model) {
@@ -313,7 +317,30 @@ void Core::follow_update() {
   }
 }
 
+/// Of the first virtual rank, where parameters are divided and others have one less. They take part
+/// in its gathers before they make passes themselves, spares at the end of the update.
+void Core::begin_extra_passes() {
+  if (values_ == nullptr || !(spares_.has_more() || spares_.has_fewer())) {
+    return;
+  }
+  values_->set_apart(true);
+  if (spares_.has_fewer() && !spares_.is_one()) {
+    follow_until(PassNews::What::kEndOfExtra);
+    values_->set_apart(false);
+  }
+}
+
+void Core::end_extra_passes() {
+  if (values_ != nullptr && spares_.has_more() && !spares_.any()) {
+    values_->set_apart(false);
+    spares_.tell({.what = PassNews::What::kEndOfExtra, .model = among_wrappers().number});
+  }
+}
+
 void Core::follow(const PassNews& news) {
+  if (news.what == PassNews::What::kGather) {
+    return values_->follow(static_cast<uint32_t>(news.unit));
+  }
   if (!micro_batch_.has_value()) {
     begin({.epoch = news.epoch, .update = news.update});
   }
@@ -330,6 +357,8 @@ void Core::follow(const PassNews& news) {
       return reducer_->follow_bucket();
     case PassNews::What::kEndOfPass:
       return reducer_->follow_end_of_pass();
+    case PassNews::What::kGather:
+    case PassNews::What::kEndOfExtra:
     case PassNews::What::kEnd:
       return;
   }
@@ -535,14 +564,11 @@ void Core::deal_to(int64_t virtual_ranks) {
   if (deal->leaves() == deal_->leaves()) {
     return;
   }
-  ARGOSY_CHECK(alone() || !reducer_->scatters(),
+  ARGOSY_CHECK(alone() || shards_ != nullptr || !reducer_->scatters(),
                "parallel.ddp",
                "the number of virtual ranks cannot change once gradients are scattered. Set it "
                "before distributed_optimizer(), or leave scatter_gradients out.");
   check_norms(*module_, *deal);
-  if (shards_ != nullptr) {
-    check_even(*deal);
-  }
   options_ = options;
   deal_ = deal;
   spares_ = Spares(*deal_, group_, options_.timeout);
@@ -592,6 +618,11 @@ void Core::begin(const MicroBatch& micro_batch) {
   }
   leaf_buffers_.begin(micro_batch);
   micro_batch_ = micro_batch;
+  if (micro_batch.begins_update()) {
+    begin_extra_passes();
+  } else if (micro_batch.leaf == 1 && micro_batch.begins_leaf()) {
+    end_extra_passes();
+  }
   // Here all processes are at the same point of all wrappers. In its first forward a wrapper's
   // passes may have begun on one process that are on another those of a later virtual rank.
   if (micro_batch.begins_update() && !spares_.is_one() && reducer_->rebuild_due()) {
@@ -607,9 +638,12 @@ void Core::begin(const MicroBatch& micro_batch) {
 
 void Core::end_update() {
   if (spares_.is_one()) {
-    follow_update();
+    follow_until(PassNews::What::kEnd);
   } else {
     tell_spares(PassNews::What::kEnd);
+  }
+  if (values_ != nullptr && spares_.any()) {
+    values_->set_apart(false);
   }
   if (alone() || !micro_batch_.has_value()) {
     return;
@@ -627,6 +661,9 @@ void Core::end_update() {
 void Core::abandon_update() noexcept {
   if (!alone() && micro_batch_.has_value()) {
     micro_batch_.reset();
+    if (values_ != nullptr) {
+      values_->set_apart(false);
+    }
     reducer_->abandon_update();
     leaf_buffers_.end_update();
     buffers_differ_ = true;

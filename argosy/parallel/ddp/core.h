@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -132,8 +133,11 @@ class Core final {
   [[nodiscard]] bool first_passes_are_aligned() const;
   void listen_for_spares();
   void tell_spares(PassNews::What what);
-  void follow_update();
+  void tell_of_gather(uint32_t unit);
+  void follow_until(PassNews::What end);
   void follow(const PassNews& news);
+  void begin_extra_passes();
+  void end_extra_passes();
   void broadcast_model(int root) const;
   void agree_on_open_format();
   void use_format(engine::MemoryFormat format, std::string reason);

@@ -188,10 +188,14 @@ std::optional<PassNews::What> Reducer::how_cleared() const {
   if (!has_gradients()) {
     return PassNews::What::kCleared;
   }
-  const bool zeros = std::ranges::all_of(table_.tensors(), [](const at::Tensor& parameter) {
-    const at::Tensor& grad = parameter.grad();
-    return !parameter.requires_grad() || !grad.defined() || is_known_to_be_zero(grad);
-  });
+  bool zeros = true;
+  for (size_t i = 0; zeros && i < table_.size(); ++i) {
+    const at::Tensor& grad = table_.tensors()[i].grad();
+    if (table_.tensors()[i].requires_grad() && grad.defined()) {
+      zeros = is_known_to_be_zero(same_memory(grad, buckets_.view_of(i)) ? buckets_.kept_part(i)
+                                                                         : grad);
+    }
+  }
   return zeros ? std::optional(PassNews::What::kZeroed) : std::nullopt;
 }
 
@@ -573,13 +577,14 @@ void Reducer::follow(const std::function<void()>& what) {
 
 void Reducer::follow_cleared_gradients(bool to_zeros) {
   const at::NoGradGuard no_grad;
-  for (const at::Tensor& parameter : table_.tensors()) {
+  for (size_t i = 0; i < table_.size(); ++i) {
+    const at::Tensor& parameter = table_.tensors()[i];
     at::Tensor& grad = parameter.mutable_grad();
     if (!parameter.requires_grad() || !grad.defined()) {
       continue;
     }
     if (to_zeros) {
-      grad.zero_();
+      (same_memory(grad, buckets_.view_of(i)) ? buckets_.kept_part(i) : grad).zero_();
     } else {
       grad = at::Tensor();
     }

@@ -9,120 +9,22 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "argosy/parallel/ddp/divided_step_test_support.h"
+#include "argosy/parallel/sharded/fully_shard_test_support.h"
 #include "argosy/parallel/sharded/memory_pool.h"
 #include "argosy/parallel/sharded/unit_plan.h"
 
 namespace argosy::parallel {
 namespace {
 
+using testing::Blocks;
 using testing::expect_same_bits;
 using testing::on_ranks;
+using testing::OptimizerCase;
+using testing::optimizers;
+using testing::Pair;
+using testing::small_units;
 using testing::values;
-
-/// A user's own model: a list of blocks between two layers.
-struct BlocksImpl : torch::nn::Module {
-  explicit BlocksImpl(int64_t width = 24, int64_t layers = 4) {
-    in = register_module("in", torch::nn::Linear(3, width));
-    blocks = register_module("blocks", torch::nn::ModuleList());
-    for (int64_t i = 0; i < layers; ++i) {
-      blocks->push_back(
-          torch::nn::Sequential(torch::nn::LayerNorm(torch::nn::LayerNormOptions({width})),
-                                torch::nn::Linear(width, 2 * width),
-                                torch::nn::GELU(),
-                                torch::nn::Linear(2 * width, width)));
-    }
-    out = register_module("out", torch::nn::Linear(width, 2));
-    testing::fill(*this, 1);
-  }
-  torch::Tensor forward(const torch::Tensor& x) {
-    torch::Tensor hidden = in(x);
-    for (const auto& block : *blocks) {
-      hidden = hidden + block->as<torch::nn::Sequential>()->forward(hidden.to(at::kFloat));
-    }
-    return out(hidden);
-  }
-  torch::nn::Linear in{nullptr}, out{nullptr};
-  torch::nn::ModuleList blocks{nullptr};
-};
-TORCH_MODULE(Blocks);
-
-using Wrapper = DistributedDataParallel<Blocks>;
-struct OptimizerCase {
-  std::string name{};
-  std::function<optim::Optimizer(const Wrapper&)> make{};
-};
-
-std::vector<OptimizerCase> optimizers() {
-  return {{"SGD", [](const auto& model) { return optim::SGD(model, {.lr = 0.1}); }},
-          {"Momentum",
-           [](const auto& model) { return optim::Momentum(model, {.lr = 0.1, .nesterov = true}); }},
-          {"Adam", [](const auto& model) { return optim::Adam(model, {.lr = 0.02}); }},
-          {"AdamW of two groups, clipped by all",
-           [](const auto& model) {
-             return optim::AdamW(
-                 model,
-                 {.lr = 0.03, .amsgrad = true, .grad_clip = optim::ClipGradByGlobalNorm(0.1)},
-                 {{.names = {"*.bias"}, .lr_scale = 3, .weight_decay = 0.0}});
-           }},
-          {"RMSProp, clipped by its own",
-           [](const auto& model) {
-             return optim::RMSProp(model,
-                                   {.lr = 0.01,
-                                    .momentum = 0.5,
-                                    .centered = true,
-                                    .grad_clip = optim::ClipGradByNorm(0.05)});
-           }},
-          {"Adagrad", [](const auto& model) { return optim::Adagrad(model, {.lr = 0.05}); }},
-          {"Lamb", [](const auto& model) { return optim::Lamb(model, {.lr = 0.02}); }},
-          {"Lars", [](const auto& model) { return optim::Lars(model, {.lr = 0.5}); }}};
-}
-
-ShardOptions small_units() {
-  return {.unit_bytes = 0};
-}
-
-struct Pair {
-  Pair(const comm::Group& group,
-       const OptimizerCase& recipe,
-       const ShardOptions& shard = small_units())
-      : sharded(fully_shard(Blocks(), group, {.shard = shard})),
-        plain(Blocks(), group, {.shared_memory = false}),
-        optimizer(recipe.make(sharded)),
-        plain_optimizer(recipe.make(plain)) {
-    EXPECT_TRUE(sharded.divide_step(optimizer));
-  }
-  void backward(const comm::Group& group, int step) {
-    for (Wrapper* const model : {&sharded, &plain}) {
-      (*model)(values({4, 3}, group.rank() + 10.0 * step, at::kFloat)).square().mean().backward();
-    }
-  }
-  void update() {
-    for (optim::Optimizer* const each : {&optimizer, &plain_optimizer}) {
-      each->step();
-      each->zero_grad();
-    }
-  }
-  void compare(const std::string& what) {
-    const auto a = sharded.parameters();
-    const auto b = plain.parameters();
-    for (size_t i = 0; i < a.size(); ++i) {
-      expect_same_bits(a[i], b[i], what + ", parameter " + std::to_string(i));
-    }
-  }
-  void compare_gradients(const std::string& what) {
-    const auto a = sharded.parameters();
-    const auto b = plain.parameters();
-    for (size_t i = 0; i < a.size(); ++i) {
-      ASSERT_EQ(a[i].grad().defined(), b[i].grad().defined()) << what << i;
-      if (a[i].grad().defined()) {
-        expect_same_bits(a[i].grad(), b[i].grad(), what + ", gradient " + std::to_string(i));
-      }
-    }
-  }
-  Wrapper sharded, plain;
-  optim::Optimizer optimizer, plain_optimizer;
-};
+using Wrapper = testing::ShardedBlocks;
 
 TEST(FullyShard, HasTheBitsOfRanksThatHaveEverything) {
   for (const int size : {2, 3, 4}) {
@@ -432,55 +334,6 @@ TEST(FullyShard, TiedFrozenAndUnusedParameters) {
   });
 }
 
-TEST(FullyShard, VirtualRanksHaveTheSameBitsOnAnyNumberOfProcesses) {
-  std::vector<std::vector<at::Tensor>> results;
-  for (const int size : {1, 2, 3, 6}) {
-    for (const bool sharded : {true, false}) {
-      std::vector<at::Tensor> result;
-      on_ranks(size, [&](comm::Group& group) {
-        DdpOptions options{.shared_memory = false, .virtual_ranks = 6};
-        Wrapper model =
-            sharded ? fully_shard(Blocks(), group, {.shard = small_units(), .virtual_ranks = 6})
-                    : Wrapper(Blocks(), group, options);
-        optim::Optimizer optimizer = optimizers()[3].make(model);
-        (void)model.divide_step(optimizer);
-        const IndexRange leaves = even_part(6, size, group.rank());
-        for (int step = 0; step < 3; ++step) {
-          for (int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
-            for (int micro = 0; micro < 2; ++micro) {
-              model.begin({.leaf = leaf - leaves.begin,
-                           .leaves = leaves.size(),
-                           .micro = micro,
-                           .micros = 2});
-              model(
-                  values({4, 3}, static_cast<double>(leaf) + 10.0 * step + 0.5 * micro, at::kFloat))
-                  .square()
-                  .mean()
-                  .backward();
-            }
-          }
-          model.end_update();
-          optimizer.step();
-          optimizer.zero_grad();
-        }
-        const WholeParameters whole = model.whole_parameters();
-        if (group.rank() == 0) {
-          for (const at::Tensor& parameter : model.parameters()) {
-            result.push_back(parameter.detach().clone());
-          }
-        }
-      });
-      results.push_back(result);
-    }
-  }
-  for (const auto& result : results) {
-    ASSERT_EQ(result.size(), results[0].size());
-    for (size_t i = 0; i < result.size(); ++i) {
-      expect_same_bits(result[i], results[0][i], "parameter " + std::to_string(i));
-    }
-  }
-}
-
 TEST(FullyShard, HasTheBitsOverTwoHosts) {
   const auto outcomes = testing::try_ranks_over("hierarchical", [](const comm::Group& group) {
     Pair pair(group, optimizers()[2]);
@@ -753,9 +606,6 @@ TEST(FullyShard, RefusesWhatItCannotDo) {
                       Blocks(), group, {.memory_format = engine::MemoryFormat::kAuto});
                 }),
                 HasSubstr("memory_format = auto needs whole weights"));
-    EXPECT_THAT(
-        testing::error_of([&] { (void)fully_shard(Blocks(), group, {.virtual_ranks = 3}); }),
-        HasSubstr("3 virtual ranks cannot be divided evenly among 2 processes"));
     EXPECT_THAT(testing::error_of([&] {
                   (void)fully_shard(Blocks(), group, {.shard = ShardOptions{.degree = 3}});
                 }),

@@ -51,8 +51,10 @@ at::Tensor lasting(int64_t elements, const at::TensorOptions& options) {
 
 at::Tensor MemoryPool::make(int64_t elements, const at::TensorOptions& options) {
   ARGOSY_INVARIANT(elements % group_.size() == 0, "parallel.sharded.make");
+  const auto number = static_cast<uint32_t>(all_.size() + 1);
   const auto memory =
-      std::make_shared<ShardedMemory>(shared_from_this(), ++made_, elements, options);
+      std::make_shared<ShardedMemory>(shared_from_this(), number, elements, options);
+  all_.push_back(memory.get());
   return memory->make_flat(elements, options.requires_grad(false));
 }
 
@@ -94,10 +96,10 @@ int MemoryPool::own_part() const {
 
 void MemoryPool::begin_sequence() {
   const Lock lock(mutex_);
-  if (!sequence_.empty()) {
-    last_sequence_ = std::exchange(sequence_, {});
+  if (!history_.now.empty()) {
+    history_.last = std::exchange(history_.now, {});
   }
-  place_ = 0;
+  history_.place = 0;
 }
 
 void MemoryPool::drop_all() {
@@ -108,6 +110,36 @@ void MemoryPool::drop_all() {
                  "optimizer.step() was called while whole_parameters() holds the values that it "
                  "is about to change. Let the guard go first");
     memory->keep();
+  }
+}
+
+void MemoryPool::tell_by(std::function<void(uint32_t number)> tell) {
+  const Lock lock(mutex_);
+  tell_ = std::move(tell);
+}
+
+/// Whether it is whole here, too, does not matter.
+void MemoryPool::follow(uint32_t number) {
+  const Apart apart;
+  const Lock lock(mutex_);
+  ARGOSY_INVARIANT(number - 1 < all_.size() && all_[number - 1] != nullptr,
+                   "parallel.sharded.follow");
+  ShardedMemory& memory = *all_[number - 1];
+  memory.take_over();
+  at::Tensor whole = take(memory.elements(), memory.part_.options());
+  gather(memory, whole).wait();
+  give(std::move(whole));
+}
+
+void MemoryPool::set_apart(bool apart) {
+  const Lock lock(mutex_);
+  for (ShardedMemory* const memory : std::vector<ShardedMemory*>(whole_)) {
+    if (memory->holds_ == 0) {
+      memory->keep();
+    }
+  }
+  if (std::exchange(apart_, apart) != apart) {
+    std::swap(history_, other_history_);
   }
 }
 
@@ -162,9 +194,8 @@ void MemoryPool::use(ShardedMemory& memory, bool writes) noexcept {
     error_ = error_ == nullptr ? std::current_exception() : error_;
     const Apart apart;
     memory.is_coming_ = false;
-    memory.memory_ = at::full({memory.share() * group_.size()},
-                              std::numeric_limits<double>::quiet_NaN(),
-                              memory.part_.options());
+    memory.memory_ = at::full(
+        {memory.elements()}, std::numeric_limits<double>::quiet_NaN(), memory.part_.options());
     memory.lend(memory.memory_);
   }
 }
@@ -176,7 +207,7 @@ void MemoryPool::bring(ShardedMemory& memory) {
   if (!memory.memory_.defined()) {
     memory.start();
   }
-  follow(memory);
+  go_ahead(memory);
   memory.finish();
   std::erase(whole_, &memory);
   whole_.push_back(&memory);
@@ -184,21 +215,29 @@ void MemoryPool::bring(ShardedMemory& memory) {
 }
 
 /// Begins to gather what came after this one the last time.
-void MemoryPool::follow(ShardedMemory& memory) {
+void MemoryPool::go_ahead(ShardedMemory& memory) {
   if (!options_.ahead || memory.holds_ > 0) {  // ranks may do different things then
     return;
   }
-  sequence_.push_back(&memory);
-  const auto from =
-      last_sequence_.begin() + static_cast<std::ptrdiff_t>(std::min(place_, last_sequence_.size()));
-  const auto found = std::find(from, last_sequence_.end(), &memory);
-  if (found == last_sequence_.end()) {
+  auto& [now, last, place] = history_;
+  now.push_back(&memory);
+  const auto from = last.begin() + static_cast<std::ptrdiff_t>(std::min(place, last.size()));
+  const auto found = std::find(from, last.end(), &memory);
+  if (found == last.end()) {
     return;
   }
-  place_ = static_cast<std::size_t>(found - last_sequence_.begin()) + 1;
-  if (place_ < last_sequence_.size() && !last_sequence_[place_]->memory_.defined()) {
-    last_sequence_[place_]->start();
+  place = static_cast<std::size_t>(found - last.begin()) + 1;
+  if (place < last.size() && !last[place]->memory_.defined()) {
+    last[place]->start();
   }
+}
+
+comm::Work MemoryPool::gather(const ShardedMemory& memory, const at::Tensor& whole) {
+  return comm::all_gather_async(
+      parts_by_rank(whole),
+      memory.part_,
+      group_,
+      {.timeout = options_.timeout, .place = {.update = 1, .pass = 1, .unit = memory.number_}});
 }
 
 void MemoryPool::shrink(const ShardedMemory& current) {
@@ -241,12 +280,14 @@ void MemoryPool::give(at::Tensor memory) {
   }
 }
 
-void MemoryPool::forget(const ShardedMemory& memory) {
+void MemoryPool::forget(ShardedMemory& memory) {
   const Lock lock(mutex_);
-  for (auto* list : {&whole_, &sequence_, &last_sequence_}) {
+  for (auto* list :
+       {&whole_, &history_.now, &history_.last, &other_history_.now, &other_history_.last}) {
     std::erase(*list, &memory);
   }
-  place_ = 0;
+  std::ranges::replace(all_, &memory, nullptr);
+  history_.place = other_history_.place = 0;
 }
 
 // --- One memory --------------------------------------------------------------------------------
@@ -311,7 +352,7 @@ bool ShardedMemory::make_room() {
     finish();
     return false;
   }
-  memory_ = pool_->take(share() * pool_->group().size(), part_.options());
+  memory_ = pool_->take(elements(), part_.options());
   lend(memory_);
   pool_->whole_.push_back(this);
   return true;
@@ -365,13 +406,12 @@ void ShardedMemory::after_use() noexcept {
 }
 
 void ShardedMemory::start() {
-  memory_ = pool_->take(share() * pool_->group().size(), part_.options());
+  memory_ = pool_->take(elements(), part_.options());
   try {
-    coming_ = comm::all_gather_async(
-        pool_->parts_by_rank(memory_),
-        part_,
-        pool_->group(),
-        {.timeout = pool_->options_.timeout, .place = {.update = 1, .pass = 1, .unit = number_}});
+    if (pool_->tell_ != nullptr) {
+      pool_->tell_(number_);
+    }
+    coming_ = pool_->gather(*this, memory_);
   } catch (...) {
     memory_ = at::Tensor();
     throw;

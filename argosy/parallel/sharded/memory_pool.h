@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -63,6 +64,16 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   /// Lets all memories keep their parts only, with what was written into them.
   /// Errors: UsageError if some are held.
   void drop_all();
+
+  /// Calls `tell` with a memory's number before each gather, for ranks that do not use it; empty:
+  /// nobody is told.
+  void tell_by(std::function<void(uint32_t number)> tell);
+  /// Takes part in a gather that another rank told of. Collective.
+  void follow(uint32_t number);
+  /// Says that the uses that follow are not those of all ranks. Where that begins and ends all
+  /// memories that are not held keep their parts only, so that they are alike on all ranks, and
+  /// what comes next is foretold apart from what all use.
+  void set_apart(bool apart);
   /// Collective: makes these whole, and keeps them so until release(). Errors: what stopped a
   /// gather; nothing is held then.
   void hold(const std::vector<std::shared_ptr<ShardedMemory>>& memories);
@@ -75,19 +86,26 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
 
   void use(ShardedMemory& memory, bool writes) noexcept;
   void bring(ShardedMemory& memory);
-  void follow(ShardedMemory& memory);
-  void forget(const ShardedMemory& memory);
+  void go_ahead(ShardedMemory& memory);
+  void forget(ShardedMemory& memory);
   void shrink(const ShardedMemory& current);
+  [[nodiscard]] comm::Work gather(const ShardedMemory& memory, const at::Tensor& whole);
   [[nodiscard]] at::Tensor take(int64_t elements, const at::TensorOptions& options);
   void give(at::Tensor memory);
 
   const comm::Group group_;
   const PoolOptions options_;
   std::recursive_mutex mutex_{};
+  std::vector<ShardedMemory*> all_{};    // by number; nullptr: gone
   std::vector<ShardedMemory*> whole_{};  // or coming; the one used last is the last one
-  std::vector<ShardedMemory*> sequence_{}, last_sequence_{};
-  std::size_t place_ = 0;  // in last_sequence_, of the one that is expected
-  uint32_t made_ = 0;      // memories
+  /// What has been used, from which follows what will be.
+  struct History {
+    std::vector<ShardedMemory*> now{}, last{};
+    std::size_t place = 0;  // in `last`, of the one that is expected
+  };
+  History history_{}, other_history_{};  // the other one: of uses apart, or of those of all ranks
+  bool apart_ = false;
+  std::function<void(uint32_t)> tell_{};
   /// Memory for wholes to come, on the CPU.
   std::vector<at::Tensor> spare_{};
   std::exception_ptr error_{};
@@ -154,6 +172,7 @@ class ShardedMemory final : public engine::ComingMemory {
   void let_go() noexcept;
   void take_over();
   [[nodiscard]] int64_t share() const { return part_.numel(); }
+  [[nodiscard]] int64_t elements() const { return share() * pool_->group().size(); }
 
   const std::shared_ptr<MemoryPool> pool_;
   const uint32_t number_;
