@@ -1,4 +1,5 @@
 /// fit(), evaluate() and checkpoints where ranks divide the parameters.
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/checkpoint/inspect.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/optim/adam.h"
 #include "argosy/train/resume_test_support.h"
@@ -51,7 +53,8 @@ Outcome train_on(int ranks,
         model.prepare(
             optim::AdamW(net, {.lr = 0.02, .grad_clip = optim::ClipGradByGlobalNorm(0.5)}),
             loss::CrossEntropy(),
-            {metrics::Accuracy()});
+            {metrics::Accuracy()},
+            {.ema = optim::ExponentialMovingAverageOptions{.decay = 0.9}});
         FitOptions options{.batch_size = 4, .epochs = 2, .log = {.verbose = 0}};
         if (!run_dir.empty()) {
           options.checkpoint = {.dir = run_dir, .on_signal = OnSignal::kSaveAndReturn};
@@ -99,6 +102,32 @@ TEST(ShardedFit, WhatSomeRanksLeftOthersGoOnWith) {
     (void)train_on(before, divided(3, 4), run, /*stop=*/2);
     const Outcome resumed = train_on(after, divided(3, 4), run);
     EXPECT_EQ(resumed.hash, plain.hash) << before << " ranks, then " << after;
+  }
+}
+
+/// Weights, state and average, which evaluate() uses.
+TEST(ShardedFit, CheckpointsHavePartsThatFitAnyOtherDivision) {
+  const Outcome plain = train_on(2, {.virtual_ranks = 4}, "");
+  const test::TempDir folder;
+  const std::string run = (folder.path() / "run").string();
+  (void)train_on(4, divided(3, 4), run, /*stop=*/2);
+  const auto saved = checkpoint::find_newest(run);
+  ASSERT_TRUE(saved.manifest.has_value());
+  for (const checkpoint::ManifestTensor& tensor : saved.manifest->tensors) {
+    const bool small = numel(tensor) <= 256;  // a part's beginnings are that far apart
+    EXPECT_TRUE(small || tensor.pieces.size() > 1) << tensor.part << " " << tensor.name;
+  }
+  const std::vector<std::pair<int, fleet::DistributedStrategy>> others{{3, divided(3, 4)},
+                                                                       {2, divided(2, 4)},
+                                                                       {1, divided(3, 4)},
+                                                                       {2, {.virtual_ranks = 4}},
+                                                                       {1, {.virtual_ranks = 4}}};
+  for (size_t i = 0; i < others.size(); ++i) {
+    const std::string copy = run + std::to_string(i);
+    std::filesystem::copy(run, copy, std::filesystem::copy_options::recursive);
+    const Outcome resumed = train_on(others[i].first, others[i].second, copy);
+    EXPECT_EQ(resumed.hash, plain.hash) << "case " << i;
+    EXPECT_EQ(resumed.logs, plain.logs) << "case " << i;
   }
 }
 
