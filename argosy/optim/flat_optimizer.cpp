@@ -216,14 +216,18 @@ class FlatOptimizer final : public OptimizerImpl {
     check_complete("state_dict()");
     OptimizerState result{.optimizer = std::string(rule_->name()), .groups = groups()};
     const std::vector<std::vector<at::Tensor>> whole = whole_states();
+    const std::vector<at::Tensor> masters = whole_masters();
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i].step == 0) {
+      if (slots_[i].step == 0 && !masters[i].defined()) {
         continue;
       }
       engine::StateDict entry;
       entry.set("step", at::scalar_tensor(static_cast<double>(slots_[i].step), at::kDouble));
       for (std::size_t k = 0; k < whole[i].size(); ++k) {
         entry.set(rule_->state_names()[k], whole[i][k]);
+      }
+      if (masters[i].defined()) {
+        entry.set(kMaster, masters[i]);
       }
       result.parameters.emplace_back(parameters()[i].first, std::move(entry));
     }
@@ -232,8 +236,12 @@ class FlatOptimizer final : public OptimizerImpl {
 
   void load_state_dict(const OptimizerState& state) override {
     check_complete("load_state_dict()");
-    check_loadable(state, *rule_, parameters(), groups());
+    const auto has_master = [&](const at::Tensor& parameter) {
+      return sharded_ != nullptr && sharded_->has_master(parameter);
+    };
+    check_loadable(state, *rule_, parameters(), groups(), has_master);
     const c10::NoGradGuard no_grad;
+    load_masters(state);
     registry_.take_over_lr(state.groups);
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       slots_[i].step = 0;
@@ -241,6 +249,9 @@ class FlatOptimizer final : public OptimizerImpl {
       slots_[i].shared = false;  // no other process sees it before all of them make a step
       if (const engine::StateDict* entry = state.find(parameters()[i].first)) {
         slots_[i].step = static_cast<int64_t>(entry->at("step").item<double>());
+        if (slots_[i].step == 0) {
+          continue;  // there is a master only
+        }
         for (const std::string& name : rule_->state_names()) {
           slots_[i].states.push_back(new_state(parameters()[i].second).copy_(entry->at(name)));
         }
@@ -284,7 +295,9 @@ class FlatOptimizer final : public OptimizerImpl {
 
   // Zeros in the parameter's own order of memory.
   static at::Tensor new_state(const at::Tensor& parameter) {
-    return at::empty_strided(parameter.sizes(), parameter.strides(), parameter.options())
+    return at::empty_strided(parameter.sizes(),
+                             parameter.strides(),
+                             parameter.options().dtype(state_type(parameter)))
         .zero_()
         .set_requires_grad(false);
   }
@@ -305,6 +318,43 @@ class FlatOptimizer final : public OptimizerImpl {
                     });
     }
     return whole;
+  }
+
+  // What parameters of 16 bits are rounded from, of each slot; undefined: there is none. On the
+  // host.
+  [[nodiscard]] std::vector<at::Tensor> whole_masters() const {
+    std::vector<at::Tensor> whole(slots_.size());
+    std::vector<ShardedStep::Shard> shards;
+    std::vector<std::size_t> owners;
+    for (std::size_t i = 0; i < slots_.size() && sharded_ != nullptr; ++i) {
+      const at::Tensor& parameter = parameters()[i].second;
+      if (sharded_->has_master(parameter)) {
+        shards.push_back({parameter, sharded_->values_of(parameter)});
+        owners.push_back(i);
+      }
+    }
+    if (!shards.empty()) {
+      sharded_->gather(shards, [&](std::size_t shard, const at::Tensor& master) {
+        whole[owners[shard]] = master.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true);
+      });
+    }
+    return whole;
+  }
+
+  void load_masters(const OptimizerState& state) {
+    bool any = false;
+    for (const auto& [name, parameter] : parameters()) {
+      const engine::StateDict* entry = state.find(name);
+      const at::Tensor* master = entry == nullptr ? nullptr : entry->find(kMaster);
+      if (master != nullptr) {
+        const at::Tensor ordered = in_order_of(parameter, *master);
+        sharded_->values_of(parameter).copy_(elements_of(ordered, sharded_->part_of(parameter)));
+        any = true;
+      }
+    }
+    if (any) {
+      sharded_->hand_out();
+    }
   }
 
   void update(std::vector<Active>& active, int threads) const {
@@ -425,10 +475,19 @@ class FlatOptimizer final : public OptimizerImpl {
     if (!grad.defined() || !parameter.requires_grad()) {
       return;
     }
+    ARGOSY_CHECK(sharded_ != nullptr || engine::coming_memory_of(parameter) == nullptr,
+                 where_,
+                 "{}: its values are divided among processes, and this optimizer's steps are not. "
+                 "Use fleet::distributed_optimizer(), or model.divide_step(optimizer).",
+                 name);
     Active one{.slot = slot};
-    one.range.precision = checked_precision(where_, name, parameter);
-    (void)checked_precision(where_, name + ".grad", grad);
-    ARGOSY_CHECK(grad.sizes() == parameter.sizes() && grad.scalar_type() == parameter.scalar_type(),
+    const bool rounded = sharded_ != nullptr && sharded_->has_master(parameter);
+    if (!rounded) {
+      one.range.precision = checked_precision(where_, name, parameter);
+      (void)checked_precision(where_, name + ".grad", grad);
+    }
+    ARGOSY_CHECK(grad.sizes() == parameter.sizes() &&
+                     (rounded || grad.scalar_type() == parameter.scalar_type()),
                  where_,
                  "{}: expected a gradient of the parameter's shape and dtype, got {}",
                  name,
@@ -439,11 +498,6 @@ class FlatOptimizer final : public OptimizerImpl {
                  name,
                  parameter.device().str(),
                  grad.device().str());
-    ARGOSY_CHECK(sharded_ != nullptr || engine::coming_memory_of(parameter) == nullptr,
-                 where_,
-                 "{}: its values are divided among processes, and this optimizer's steps are not. "
-                 "Use fleet::distributed_optimizer(), or model.divide_step(optimizer).",
-                 name);
     if (sharded_ != nullptr) {
       place_part(parameter, one);
     } else {
@@ -475,6 +529,7 @@ class FlatOptimizer final : public OptimizerImpl {
   void place_part(const at::Tensor& parameter, Active& one) {
     one.param = sharded_->values_of(parameter);
     one.grad = sharded_->gradient_of(parameter);
+    one.range.precision = checked_precision(where_, parameters()[one.slot].first, one.param);
     if (one.param.is_cpu()) {
       point_to(one);
     }

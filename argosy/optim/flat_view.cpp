@@ -35,11 +35,15 @@ Precision checked_precision(const std::string& where,
   return tensor.scalar_type() == at::kFloat ? Precision::kF32 : Precision::kF64;
 }
 
+at::ScalarType state_type(const at::Tensor& parameter) {
+  return parameter.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
 at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& tensor) {
   if (engine::same_storage_order(like, tensor) && !tensor.is_neg()) {
     return tensor;
   }
-  return at::empty_strided(like.sizes(), like.strides(), like.options())
+  return at::empty_strided(like.sizes(), like.strides(), like.options().dtype(tensor.dtype()))
       .set_requires_grad(false)
       .copy_(tensor.detach());
 }

@@ -17,6 +17,9 @@ namespace argosy::optim {
                                           const std::string& name,
                                           const at::Tensor& tensor);
 
+/// Returns the type of a parameter's states: f32 for 16 bits, else its own.
+[[nodiscard]] at::ScalarType state_type(const at::Tensor& parameter);
+
 /// Returns `tensor` as one flat range in the order of the dense tensor `like`: itself if the
 /// strides agree, else a copy.
 [[nodiscard]] at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& tensor);

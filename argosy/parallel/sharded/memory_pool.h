@@ -7,10 +7,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
 
 #include "argosy/base/even_part.h"
 #include "argosy/comm/group.h"
@@ -30,6 +32,11 @@ struct PoolOptions {
   std::chrono::milliseconds timeout{0};  ///< of each gather; zero: the group's
   /// What is written into a whole is this rank's own: it stays until a reduction or a step.
   bool keeps_written = false;
+  /// The type of wholes made for f32 and 16 bits, whose parts are f32 then. Unset: as they are
+  /// made.
+  std::optional<at::ScalarType> whole_type{};
+  /// Parts are masters: an element stays what it is where the whole still has its value, rounded.
+  bool has_masters = false;
   /// Which of the equal parts of a memory each rank keeps; empty: that of its own number.
   std::vector<int> parts{};
 };
@@ -115,7 +122,8 @@ class ShardedMemory final : public engine::ComingMemory {
   ShardedMemory(std::shared_ptr<MemoryPool> pool,
                 uint32_t number,
                 int64_t elements,
-                const at::TensorOptions& options);
+                const at::TensorOptions& whole,
+                const at::TensorOptions& part);
   ~ShardedMemory() override;
   ShardedMemory(const ShardedMemory&) = delete;
   ShardedMemory& operator=(const ShardedMemory&) = delete;
@@ -143,6 +151,8 @@ class ShardedMemory final : public engine::ComingMemory {
   [[nodiscard]] bool is_whole() const;
   /// Returns its memory while it is whole, else an undefined tensor.
   [[nodiscard]] at::Tensor whole() const;
+  /// Collective: returns all ranks' parts, in their type.
+  [[nodiscard]] at::Tensor all_parts();
   /// Leaves the part as it is.
   void drop();
   /// Takes this rank's part over from the whole.
@@ -163,6 +173,7 @@ class ShardedMemory final : public engine::ComingMemory {
 
   const std::shared_ptr<MemoryPool> pool_;
   const uint32_t number_;
+  const at::TensorOptions options_;  // of the whole
   at::Tensor part_;
   at::Tensor memory_{};  // for the whole; undefined where there is none
   comm::Work coming_{};
