@@ -84,7 +84,7 @@ at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& tensor) {
   if (same_storage_order(like, tensor) && !tensor.is_neg()) {
     return tensor;
   }
-  return at::empty_strided(like.sizes(), like.strides(), like.options())
+  return at::empty_strided(like.sizes(), like.strides(), like.options().dtype(tensor.dtype()))
       .set_requires_grad(false)
       .copy_(tensor.detach());
 }

@@ -106,7 +106,7 @@ void ExponentialMovingAverage::apply() {
     const at::Tensor& own = own_[i].second;
     averages_[i] = average_here(own, averages_[i]);
     applied.push_back(engine::own_part(own).has_value()
-                          ? values_here(own).clone()
+                          ? values_here(own, /*to_write=*/true).clone()  // perhaps of more bits
                           : at::empty_like(own.detach()).copy_(averages_[i]));
   }
   for (std::size_t i = 0; i < own_.size(); ++i) {

@@ -211,15 +211,19 @@ class FlatOptimizer final : public OptimizerImpl {
     check_complete("state_dict()");
     OptimizerState result{.optimizer = std::string(rule_->name()), .groups = groups()};
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i].step == 0) {
+      const at::Tensor& parameter = parameters()[i].second;
+      const bool has_master = sharded_ != nullptr && sharded_->has_master(parameter);
+      if (slots_[i].step == 0 && !has_master) {
         continue;
       }
       engine::StateDict entry;
       entry.set("step", at::scalar_tensor(static_cast<double>(slots_[i].step), at::kDouble));
       for (std::size_t k = 0; k < slots_[i].states.size(); ++k) {
         const at::Tensor& state = slots_[i].states[k];
-        entry.set(rule_->state_names()[k],
-                  sharded_ == nullptr ? state : divided(parameters()[i].second, state));
+        entry.set(rule_->state_names()[k], sharded_ == nullptr ? state : divided(parameter, state));
+      }
+      if (has_master) {  // what a parameter of 16 bits is rounded from
+        entry.set(kMaster, divided(parameter, sharded_->values_of(parameter)));
       }
       result.parameters.emplace_back(parameters()[i].first, std::move(entry));
     }
@@ -228,8 +232,12 @@ class FlatOptimizer final : public OptimizerImpl {
 
   void load_state_dict(const OptimizerState& state) override {
     check_complete("load_state_dict()");
-    check_loadable(state, *rule_, parameters(), groups());
+    const auto has_master = [&](const at::Tensor& parameter) {
+      return sharded_ != nullptr && sharded_->has_master(parameter);
+    };
+    check_loadable(state, *rule_, parameters(), groups(), has_master);
     const c10::NoGradGuard no_grad;
+    load_masters(state);
     registry_.take_over_lr(state.groups);
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       slots_[i].step = 0;
@@ -237,6 +245,9 @@ class FlatOptimizer final : public OptimizerImpl {
       slots_[i].shared = false;  // no other process sees it before all of them make a step
       if (const engine::StateDict* entry = state.find(parameters()[i].first)) {
         slots_[i].step = static_cast<int64_t>(engine::values_of(entry->at("step")).item<double>());
+        if (slots_[i].step == 0) {
+          continue;  // there is a master only
+        }
         for (const std::string& name : rule_->state_names()) {
           slots_[i].states.push_back(own_copy(parameters()[i].second, entry->at(name)));
         }
@@ -277,7 +288,9 @@ class FlatOptimizer final : public OptimizerImpl {
 
   // Zeros in the parameter's own order of memory.
   static at::Tensor new_state(const at::Tensor& parameter) {
-    return at::empty_strided(parameter.sizes(), parameter.strides(), parameter.options())
+    return at::empty_strided(parameter.sizes(),
+                             parameter.strides(),
+                             parameter.options().dtype(state_type(parameter)))
         .zero_()
         .set_requires_grad(false);
   }
@@ -293,11 +306,27 @@ class FlatOptimizer final : public OptimizerImpl {
   [[nodiscard]] at::Tensor own_copy(const at::Tensor& parameter, const at::Tensor& state) const {
     if (sharded_ != nullptr) {
       return engine::elements_like(parameter, state, sharded_->part_of(parameter))
-          .to(parameter.device(), /*non_blocking=*/false, /*copy=*/true);
+          .to(parameter.device(), state_type(parameter), /*non_blocking=*/false, /*copy=*/true);
     }
     const at::Tensor own = new_state(parameter);
     engine::copy_values(own, state);
     return own;
+  }
+
+  void load_masters(const OptimizerState& state) {
+    bool any = false;
+    for (const auto& [name, parameter] : parameters()) {
+      const engine::StateDict* entry = state.find(name);
+      const at::Tensor* master = entry == nullptr ? nullptr : entry->find(kMaster);
+      if (master != nullptr) {
+        sharded_->values_of(parameter).copy_(
+            engine::elements_like(parameter, *master, sharded_->part_of(parameter)));
+        any = true;
+      }
+    }
+    if (any) {
+      sharded_->hand_out();
+    }
   }
 
   void update(std::vector<Active>& active, int threads) const {
@@ -418,10 +447,19 @@ class FlatOptimizer final : public OptimizerImpl {
     if (!grad.defined() || !parameter.requires_grad()) {
       return;
     }
+    ARGOSY_CHECK(sharded_ != nullptr || engine::coming_memory_of(parameter) == nullptr,
+                 where_,
+                 "{}: its values are divided among processes, and this optimizer's steps are not. "
+                 "Use fleet::distributed_optimizer(), or model.divide_step(optimizer).",
+                 name);
     Active one{.slot = slot};
-    one.range.precision = checked_precision(where_, name, parameter);
-    (void)checked_precision(where_, name + ".grad", grad);
-    ARGOSY_CHECK(grad.sizes() == parameter.sizes() && grad.scalar_type() == parameter.scalar_type(),
+    const bool rounded = sharded_ != nullptr && sharded_->has_master(parameter);
+    if (!rounded) {
+      one.range.precision = checked_precision(where_, name, parameter);
+      (void)checked_precision(where_, name + ".grad", grad);
+    }
+    ARGOSY_CHECK(grad.sizes() == parameter.sizes() &&
+                     (rounded || grad.scalar_type() == parameter.scalar_type()),
                  where_,
                  "{}: expected a gradient of the parameter's shape and dtype, got {}",
                  name,
@@ -432,11 +470,6 @@ class FlatOptimizer final : public OptimizerImpl {
                  name,
                  parameter.device().str(),
                  grad.device().str());
-    ARGOSY_CHECK(sharded_ != nullptr || engine::coming_memory_of(parameter) == nullptr,
-                 where_,
-                 "{}: its values are divided among processes, and this optimizer's steps are not. "
-                 "Use fleet::distributed_optimizer(), or model.divide_step(optimizer).",
-                 name);
     if (sharded_ != nullptr) {
       place_part(parameter, one);
     } else {
@@ -468,6 +501,7 @@ class FlatOptimizer final : public OptimizerImpl {
   void place_part(const at::Tensor& parameter, Active& one) {
     one.param = sharded_->values_of(parameter);
     one.grad = sharded_->gradient_of(parameter);
+    one.range.precision = checked_precision(where_, parameters()[one.slot].first, one.param);
     if (one.param.is_cpu()) {
       point_to(one);
     }

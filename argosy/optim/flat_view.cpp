@@ -34,6 +34,10 @@ Precision checked_precision(const std::string& where,
   return tensor.scalar_type() == at::kFloat ? Precision::kF32 : Precision::kF64;
 }
 
+at::ScalarType state_type(const at::Tensor& parameter) {
+  return parameter.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
 std::vector<kernels::Piece> cut(const std::vector<at::Tensor>& tensors) {
   std::vector<std::size_t> lengths;
   lengths.reserve(tensors.size());

@@ -20,6 +20,9 @@ using engine::in_order_of;
                                           const std::string& name,
                                           const at::Tensor& tensor);
 
+/// Returns the type of a parameter's states: f32 for 16 bits, else its own.
+[[nodiscard]] at::ScalarType state_type(const at::Tensor& parameter);
+
 /// Returns pieces of these tensors' elements for kernels::for_each_piece(). Tensors that are not on
 /// the CPU give none.
 [[nodiscard]] std::vector<kernels::Piece> cut(const std::vector<at::Tensor>& tensors);

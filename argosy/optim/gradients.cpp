@@ -18,15 +18,17 @@ std::vector<at::Tensor> unique_gradients(const std::string& where,
         })) {
       continue;
     }
-    (void)checked_precision(where, name + ".grad", grad);
     grads.push_back(grad);
-    if (sharded != nullptr) {
+    if (sharded == nullptr) {
+      (void)checked_precision(where, name + ".grad", grad);
+    } else {
       ARGOSY_CHECK(engine::same_storage_order(parameter, grad),
                    where,
                    "{}.grad was replaced by one in another order of memory than its parameter's, "
                    "and this process has a part of it only",
                    name);
       parts.push_back(sharded->gradient_of(parameter));
+      (void)checked_precision(where, name + ".grad", parts.back());
     }
   }
   return sharded != nullptr ? parts : grads;

@@ -8,6 +8,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
+#include "argosy/optim/flat_view.h"
 
 namespace argosy::optim {
 namespace {
@@ -32,27 +33,37 @@ void compare_entry(const std::string& name,
                    const at::Tensor& parameter,
                    const engine::StateDict& entry,
                    const Rule& rule,
+                   bool has_master,
                    std::vector<std::string>& mismatched) {
   const at::Tensor* step = entry.find("step");
   if (step == nullptr || !step->defined() || step->numel() != 1) {
     mismatched.push_back(fmt::format("{}: expected a scalar \"step\"", name));
   }
-  for (const std::string& state : rule.state_names()) {
+  std::vector<std::string> expected = rule.state_names();
+  if (has_master) {
+    if (step != nullptr && step->numel() == 1 && step->item<double>() == 0) {
+      expected.clear();  // it was never updated
+    }
+    if (entry.find(kMaster) != nullptr) {  // absent where the parameters were f32
+      expected.emplace_back(kMaster);
+    }
+  }
+  for (const std::string& state : expected) {
     const at::Tensor* tensor = entry.find(state);
     if (tensor == nullptr || !tensor->defined() || tensor->sizes() != parameter.sizes() ||
-        tensor->scalar_type() != parameter.scalar_type()) {
+        tensor->scalar_type() != state_type(parameter)) {
       mismatched.push_back(
-          fmt::format("{}.{}: expected {}, got {}",
+          fmt::format("{}.{}: expected {} {}, got {}",
                       name,
                       state,
-                      text::shape_and_type(parameter),
+                      text::shape(parameter.sizes()),
+                      c10::toString(state_type(parameter)),
                       tensor == nullptr ? "nothing" : text::shape_and_type(*tensor)));
     }
   }
   for (const auto& [state, tensor] : entry) {
-    const auto& known = rule.state_names();
     if (tensor.defined() && state != "step" &&
-        std::find(known.begin(), known.end(), state) == known.end()) {
+        std::find(expected.begin(), expected.end(), state) == expected.end()) {
       mismatched.push_back(fmt::format(
           "{}.{}: expected no such state, got {}", name, state, text::shape_and_type(tensor)));
     }
@@ -68,7 +79,8 @@ std::set<std::string> name_set(const std::vector<std::string>& names) {
 void check_loadable(const OptimizerState& state,
                     const Rule& rule,
                     const engine::NamedTensors& parameters,
-                    const std::vector<GroupInfo>& groups) {
+                    const std::vector<GroupInfo>& groups,
+                    const std::function<bool(const at::Tensor& parameter)>& has_master) {
   std::string text;
   if (state.optimizer != rule.name()) {
     text += fmt::format("\n  optimizer: expected {}, got \"{}\"", rule.name(), state.optimizer);
@@ -84,7 +96,7 @@ void check_loadable(const OptimizerState& state,
   std::vector<std::string> missing, unexpected, mismatched, regrouped;
   for (const auto& [name, entry] : state.parameters) {
     if (const auto place = own.find(name); place != own.end()) {
-      compare_entry(name, *place->second, entry, rule, mismatched);
+      compare_entry(name, *place->second, entry, rule, has_master(*place->second), mismatched);
     } else {
       saved.insert(name);
     }

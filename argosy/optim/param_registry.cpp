@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/engine/coming_memory.h"
 #include "argosy/optim/assign_groups.h"
 #include "argosy/optim/flat_view.h"
 
@@ -102,7 +103,9 @@ GroupInfo ParamRegistry::group_info(const ParamGroup& group) const {
 // Errors: UsageError unless this parameter can be added under this name.
 void ParamRegistry::check_new(const std::string& name, const at::Tensor& parameter) const {
   ARGOSY_CHECK(parameter.defined(), where_, "{}: the parameter is undefined", name);
-  (void)checked_precision(where_, name, parameter);
+  if (engine::coming_memory_of(parameter) == nullptr) {  // else it may be rounded from a master
+    (void)checked_precision(where_, name, parameter);
+  }
   ARGOSY_CHECK(parameter.is_leaf(),
                where_,
                "{}: expected a leaf tensor, got the result of an operation",

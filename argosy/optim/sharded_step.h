@@ -37,6 +37,10 @@ class ShardedStep {
   [[nodiscard]] virtual at::Tensor values_of(const at::Tensor& parameter) const = 0;
   [[nodiscard]] virtual at::Tensor gradient_of(const at::Tensor& parameter) const = 0;
 
+  /// True if the values are f32 while the parameter has 16 bits: the parameter is rounded from
+  /// them, and they are part of the optimizer's state. Gradients and states are f32 then.
+  [[nodiscard]] virtual bool has_master(const at::Tensor& /*parameter*/) const { return false; }
+
   /// Comes where an update begins.
   virtual void begin() = 0;
   /// Collective: gives all processes the new values. On a device it returns when that is queued.

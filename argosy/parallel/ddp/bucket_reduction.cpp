@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <ATen/ops/empty.h>
+
 #include "argosy/base/check.h"
 #include "argosy/parallel/sharded/memory_pool.h"
 
@@ -81,17 +83,31 @@ void BucketReduction::send(size_t bucket, size_t pass, size_t ready) {
         sent, bucket, buckets_.size(), table_.tensors(), group_, timeout_, place_);
     sent_.push_back(hook_(travelling));
   } else if (gives_parts()) {
-    sent_.emplace_back(comm::reduce_scatter_async(
-        sent.memory->part(),
-        sent.parts,
-        group_,
-        {.op = comm::ReduceOp::kAvg, .timeout = timeout_, .place = place_, .exact = exact_}));
+    sent_.push_back(scatter(sent));
   } else {
     sent_.emplace_back(comm::all_reduce_async(sent.flat, group_, options(comm::ReduceOp::kAvg)));
   }
   if (buckets_.is_cut()) {
     settle_early();
   }
+}
+
+/// Into this rank's part.
+BucketWork BucketReduction::scatter(const Bucket& sent) const {
+  const at::Tensor part = sent.memory->part();
+  const at::ScalarType type = sent.flat.scalar_type();
+  const at::Tensor result =
+      part.scalar_type() == type ? part : at::empty(part.sizes(), part.options().dtype(type));
+  comm::Work work = comm::reduce_scatter_async(
+      result,
+      sent.parts,
+      group_,
+      {.op = comm::ReduceOp::kAvg, .timeout = timeout_, .place = place_, .exact = exact_});
+  return {std::move(work), [part, result] {
+            if (!result.is_same(part)) {
+              part.copy_(result);
+            }
+          }};
 }
 
 /// So that not all gradients are whole at one time.

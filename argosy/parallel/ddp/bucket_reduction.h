@@ -60,6 +60,7 @@ class BucketReduction final {
   [[nodiscard]] bool gives_parts() const {
     return buckets_.is_cut() && leaves_.one_each() && hook_ == nullptr;
   }
+  [[nodiscard]] BucketWork scatter(const Bucket& sent) const;
   void settle(size_t bucket);
   void settle_early();
 

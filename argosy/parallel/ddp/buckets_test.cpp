@@ -105,7 +105,7 @@ TEST(OutputCollector, FindsTensorsInNestedTypes) {
   EXPECT_TRUE(found.empty());
 }
 
-TEST(OutputsInF32, ReplacesTensorsOfOneTypeInNestedTypes) {
+TEST(OutputsIn, ReplacesTensorsOfOneTypeInNestedTypes) {
   const at::Tensor half = at::ones({1}, at::kBFloat16);
   auto outputs = std::make_tuple(half,
                                  3,
@@ -114,7 +114,7 @@ TEST(OutputsInF32, ReplacesTensorsOfOneTypeInNestedTypes) {
                                  std::map<std::string, at::Tensor>{{"x", half}},
                                  at::ones({1}, at::kDouble),
                                  std::set<int>{1});
-  OutputsInF32{at::kBFloat16}(outputs);
+  OutputsIn{at::kBFloat16}(outputs);
   EXPECT_EQ(std::get<0>(outputs).scalar_type(), at::kFloat);
   EXPECT_EQ(std::get<2>(outputs)[1].scalar_type(), at::kFloat);
   EXPECT_EQ(std::get<3>(outputs)->scalar_type(), at::kFloat);

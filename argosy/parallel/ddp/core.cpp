@@ -30,9 +30,9 @@ void make_whole(const torch::nn::Module& module) {
   const at::NoGradGuard no_grad;
   for (at::Tensor& parameter : module.parameters()) {
     if (const auto memory = sharded::ShardedMemory::of(parameter)) {
-      const at::Tensor whole = parameter.detach().clone();
       memory->pool().check();
-      parameter.set_data(whole);
+      parameter.set_data(
+          view_in(memory->all_parts(), parameter.storage_offset(), parameter).clone());
     }
   }
 }
@@ -88,20 +88,27 @@ void check_norms(const torch::nn::Module& module, const comm::LeafDeal& deal) {
   }
 }
 
-std::optional<engine::AutocastOptions> autocast_of(const DdpOptions& options,
-                                                   at::DeviceType device) {
-  if (!options.autocast.has_value()) {
-    return std::nullopt;
-  }
-  ARGOSY_CHECK(engine::can_autocast(device, *options.autocast),
+void check_computes_in(at::ScalarType type, at::DeviceType device, const char* option) {
+  ARGOSY_CHECK(engine::can_autocast(device, type),
                "parallel.ddp",
-               "autocast (amp_configs.dtype of a strategy): the device {} cannot compute in {}. "
-               "{}.",
+               "{} (amp_configs.dtype of a strategy): the device {} cannot compute in {}. {}.",
+               option,
                c10::DeviceTypeName(device, /*lower_case=*/true),
-               c10::toString(*options.autocast),
+               c10::toString(type),
                device == at::kCPU    ? "Choose BFloat16"
                : device == at::kCUDA ? "Choose Half or BFloat16"
                                      : "Leave amp off");
+}
+
+std::optional<engine::AutocastOptions> autocast_of(const DdpOptions& options,
+                                                   at::DeviceType device) {
+  if (options.shard.has_value() && options.shard->mixed_precision.has_value()) {
+    check_computes_in(options.shard->mixed_precision->param_dtype, device, "mixed_precision");
+  }
+  if (!options.autocast.has_value()) {
+    return std::nullopt;
+  }
+  check_computes_in(*options.autocast, device, "autocast");
   return engine::AutocastOptions{.device = device, .dtype = options.autocast};
 }
 
@@ -127,7 +134,7 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
   check_norms(*module_, *deal_);
   engine::setup_cpu({.local_world_size = static_cast<int>(
                          env::get_int("LOCAL_WORLD_SIZE", 1, 1 << 20).value_or(1))});
-  if (group_.size() > 1 || has_virtual_ranks()) {
+  if (group_.size() > 1 || has_virtual_ranks() || divides_parameters()) {
     prepare();
   } else {
     if (options_.shard.has_value() && options_.shard->initialize != nullptr) {
@@ -166,7 +173,7 @@ void Core::prepare() {
       group_,
       options_.timeout);
   buffers_ = CoalescedBroadcast(module_->buffers());
-  if (options_.shard.has_value() && group_.size() > 1) {
+  if (divides_parameters()) {
     shard_parameters();
   } else {
     reducer_ = Reducer::create(table_, group_, options_, deal_);
@@ -181,6 +188,38 @@ void Core::check_initializable() const {
                  "parallel.fully_shard",
                  "initialize: parameter {} is not contiguous. Make it so, or give its values",
                  table_.name(i));
+  }
+}
+
+bool Core::divides_parameters() const {
+  return options_.shard.has_value() &&
+         (group_.size() > 1 || options_.shard->mixed_precision.has_value());
+}
+
+/// Of parameters that are rounded from masters.
+std::optional<at::ScalarType> Core::short_type() const {
+  return options_.shard.has_value() && options_.shard->mixed_precision.has_value()
+             ? std::optional(options_.shard->mixed_precision->param_dtype)
+             : std::nullopt;
+}
+
+std::optional<OutputsIn> Core::output_cast() const {
+  if (autocast_.has_value()) {
+    return OutputsIn{.from = *autocast_->dtype};
+  }
+  if (!short_type().has_value() || !options_.shard->mixed_precision->output_dtype.has_value()) {
+    return std::nullopt;
+  }
+  return OutputsIn{.from = *short_type(), .to = *options_.shard->mixed_precision->output_dtype};
+}
+
+/// Those that no rank updates.
+void Core::cast_frozen_parameters() const {
+  const at::NoGradGuard no_grad;
+  for (at::Tensor& parameter : module_->parameters()) {
+    if (parameter.scalar_type() == at::kFloat && sharded::ShardedMemory::of(parameter) == nullptr) {
+      parameter.set_data(parameter.detach().to(*short_type()));
+    }
   }
 }
 
@@ -212,20 +251,34 @@ void Core::shard_parameters() {
       sharding,
       sharded::PoolOptions{.kept = shard.reshard_after_forward ? static_cast<size_t>(shard.kept)
                                                                : std::numeric_limits<size_t>::max(),
-                           .timeout = options_.timeout});
+                           .timeout = options_.timeout,
+                           .whole_type = short_type(),
+                           .has_masters = short_type().has_value()});
   const BucketPlan plan = sharded::plan_units(*module_, table_, shard);
-  reducer_ = Reducer::create(table_, group_, options_, deal_, plan);
-  reducer_->scatter(pool_of_gradients(homes.pieces));
-  reducer_->ask(values_);
+  const std::vector<int> pieces = homes.pieces;
   shards_ = std::make_shared<ShardedBuckets>(
       parameters(), plan, group_, options_.timeout, std::move(homes));
+  if (short_type().has_value()) {
+    cast_frozen_parameters();
+    table_ = ParameterTable(*module_);
+  }
+  // What listens to gradients comes after the parameters have got their type.
+  reducer_ = Reducer::create(table_, group_, options_, deal_, plan);
+  reducer_->scatter(pool_of_gradients(pieces));
+  reducer_->ask(values_);
 }
 
 std::shared_ptr<sharded::MemoryPool> Core::pool_of_gradients(const std::vector<int>& pieces) const {
   return std::make_shared<sharded::MemoryPool>(
       group_,
       sharded::PoolOptions{
-          .ahead = false, .timeout = options_.timeout, .keeps_written = true, .parts = pieces});
+          .ahead = false,
+          .timeout = options_.timeout,
+          .keeps_written = true,
+          .whole_type = short_type().has_value()
+                            ? std::optional(options_.shard->mixed_precision->reduces_in())
+                            : std::nullopt,
+          .parts = pieces});
 }
 
 engine::NamedTensors Core::parameters() const {
@@ -395,8 +448,8 @@ void Core::initialize() {
   }
   check_initializable();
   CoalescedBroadcast(module_->buffers()).run(group_, 0, options_.timeout);
-  if (group_.size() > 1) {
-    return;  // where they are divided
+  if (divides_parameters()) {
+    return;  // then and there
   }
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < table_.size(); ++i) {

@@ -25,6 +25,7 @@
 #include "argosy/parallel/ddp/leaf_buffers.h"
 #include "argosy/parallel/ddp/micro_batch.h"
 #include "argosy/parallel/ddp/options.h"
+#include "argosy/parallel/ddp/outputs.h"
 #include "argosy/parallel/ddp/parameter_table.h"
 #include "argosy/parallel/ddp/reducer.h"
 #include "argosy/parallel/ddp/spares.h"
@@ -62,6 +63,10 @@ class Core final {
   /// DdpOptions::autocast.
   [[nodiscard]] const std::optional<engine::AutocastOptions>& autocast() const { return autocast_; }
 
+  /// Returns what happens to outputs; nullopt: nothing.
+  [[nodiscard]] std::optional<OutputsIn> output_cast() const;
+  /// Returns the type for floating-point inputs; nullopt: as they are.
+  [[nodiscard]] std::optional<at::ScalarType> input_type() const { return short_type(); }
   /// Returns the memory format for inputs.
   [[nodiscard]] engine::MemoryFormat input_format() const { return format_.format; }
   [[nodiscard]] bool format_is_open() const { return format_.open; }
@@ -118,7 +123,10 @@ class Core final {
   void prepare();
   void initialize();
   void check_initializable() const;
+  [[nodiscard]] bool divides_parameters() const;
+  [[nodiscard]] std::optional<at::ScalarType> short_type() const;
   void shard_parameters();
+  void cast_frozen_parameters() const;
   [[nodiscard]] std::shared_ptr<sharded::MemoryPool> pool_of_gradients(
       const std::vector<int>& pieces = {}) const;
   bool divide_sharded(const optim::Optimizer& optimizer, const DivideOptions& options);

@@ -139,9 +139,7 @@ class DistributedDataParallel final {
           return this->forward_of_module(static_cast<decltype(inputs)>(inputs)...);
         },
         std::forward<Args>(args)...);
-    if (autocast.has_value()) {
-      ddp::OutputsInF32{*core_->autocast()->dtype}(output);
-    }
+    cast(output);
     return output;
   }
 
@@ -283,9 +281,7 @@ class DistributedDataParallel final {
     }
     core_->before_forward();
     auto output = run(forward, std::forward<Args>(args)...);
-    if (autocast.has_value()) {
-      ddp::OutputsInF32{*core_->autocast()->dtype}(output);
-    }
+    cast(output);
     core_->after_forward(tensors_in(output));
     return output;
   }
@@ -298,10 +294,16 @@ class DistributedDataParallel final {
 
   template <typename Forward, typename... Args>
   auto run(const Forward& forward, Args&&... args) {
-    const engine::MemoryFormat format = core_->input_format();
-    return format == engine::MemoryFormat::kAsIs
-               ? forward(std::forward<Args>(args)...)
-               : ddp::with_inputs_in(format, forward, std::forward<Args>(args)...);
+    const ddp::InputForm form{core_->input_format(), core_->input_type()};
+    return form.changes_nothing() ? forward(std::forward<Args>(args)...)
+                                  : ddp::with_inputs_in(form, forward, std::forward<Args>(args)...);
+  }
+
+  template <typename Output>
+  void cast(Output& output) const {
+    if (const auto cast = core_->output_cast()) {
+      (*cast)(output);
+    }
   }
 
   template <typename Output>

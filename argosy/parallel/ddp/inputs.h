@@ -107,13 +107,25 @@ class Changed {
   std::conditional_t<kAssignable, Plain, Nothing> given_{};
 };
 
-/// Calls `forward` with the arguments in this memory format.
+/// What forward expects of tensors.
+struct InputForm {
+  engine::MemoryFormat format = engine::MemoryFormat::kAsIs;
+  std::optional<at::ScalarType> type{};  ///< of floating-point ones
+
+  [[nodiscard]] bool changes_nothing() const {
+    return format == engine::MemoryFormat::kAsIs && !type.has_value();
+  }
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& tensor) const {
+    const bool casts = type.has_value() && tensor.defined() && tensor.is_floating_point();
+    const at::Tensor cast = casts ? tensor.to(*type) : tensor;
+    return format == engine::MemoryFormat::kAsIs ? cast : engine::in_format(cast, format);
+  }
+};
+
+/// Calls `forward` with the arguments in this form.
 template <typename Forward, typename... Args>
-decltype(auto) with_inputs_in(engine::MemoryFormat format, const Forward& forward, Args&&... args) {
-  const auto change = [format](const at::Tensor& tensor) {
-    return engine::in_format(tensor, format);
-  };
-  return forward(Changed<Args, decltype(change)>(std::forward<Args>(args), change).get()...);
+decltype(auto) with_inputs_in(const InputForm& change, const Forward& forward, Args&&... args) {
+  return forward(Changed<Args, InputForm>(std::forward<Args>(args), change).get()...);
 }
 
 // --- A forward on the side ----------------------------------------------------------------------

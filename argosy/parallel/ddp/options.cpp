@@ -3,6 +3,24 @@
 #include "argosy/base/check.h"
 
 namespace argosy::parallel {
+namespace {
+
+void check_types(const MixedPrecision& mixed) {
+  const auto is_short = [](at::ScalarType type) {
+    return type == at::kHalf || type == at::kBFloat16;
+  };
+  ARGOSY_CHECK(is_short(mixed.param_dtype),
+               "parallel.DdpOptions",
+               "shard: mixed_precision: param_dtype must be Half or BFloat16, got {}",
+               c10::toString(mixed.param_dtype));
+  ARGOSY_CHECK(mixed.reduces_in() == mixed.param_dtype || mixed.reduces_in() == at::kFloat,
+               "parallel.DdpOptions",
+               "shard: mixed_precision: reduce_dtype must be Float or that of the parameters, got "
+               "{}",
+               c10::toString(mixed.reduces_in()));
+}
+
+}  // namespace
 
 void DdpOptions::validate() const {
   constexpr const char* kWhere = "parallel.DdpOptions";
@@ -22,6 +40,14 @@ void DdpOptions::validate() const {
                  "shard: unit_bytes and kept must not be negative, got {} and {}",
                  shard->unit_bytes,
                  shard->kept);
+    if (shard->mixed_precision.has_value()) {
+      check_types(*shard->mixed_precision);
+      ARGOSY_CHECK(!autocast.has_value(),
+                   kWhere,
+                   "autocast and shard.mixed_precision exclude each other: the one keeps f32 "
+                   "parameters and casts in each operator, the other has 16-bit parameters. Leave "
+                   "one of them out");
+    }
     ARGOSY_CHECK(memory_format != engine::MemoryFormat::kAuto,
                  kWhere,
                  "shard: memory_format = auto needs whole weights for its trial. Choose "

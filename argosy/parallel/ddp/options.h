@@ -30,6 +30,21 @@ enum class NonfiniteGradient {
 using InitializePart =
     std::function<void(const std::string& name, const at::Tensor& values, const IndexRange& range)>;
 
+/// The types of parameters and gradients where ranks divide them. The parts that ranks keep are
+/// f32: the masters, which the optimizer updates. See ShardOptions::mixed_precision. Source:
+/// PyTorch's MixedPrecisionPolicy of fully_shard(); Paddle's amp level O2.
+struct MixedPrecision {
+  /// What gathered parameters are, so that the module computes in it: kBFloat16 or kHalf.
+  at::ScalarType param_dtype = at::kBFloat16;
+  /// What gradients are where they are added up, on a rank and between ranks: param_dtype, which
+  /// halves the bytes, or kFloat (Paddle's master_grad). Unset: param_dtype.
+  std::optional<at::ScalarType> reduce_dtype{};
+  /// What outputs of forward become, where OutputCollector finds them. Unset: as they are.
+  std::optional<at::ScalarType> output_dtype{};
+
+  [[nodiscard]] at::ScalarType reduces_in() const { return reduce_dtype.value_or(param_dtype); }
+};
+
 /// How ranks divide a model's parameters (ZeRO stage 3). See DdpOptions::shard.
 struct ShardOptions {
   /// The number of ranks, one after the other, that divide the parameters; 0: all. With fewer than
@@ -47,6 +62,10 @@ struct ShardOptions {
   int64_t kept = 1;
   /// False: all units stay whole from their first use until the step.
   bool reshard_after_forward = true;
+  /// The module's f32 parameters, frozen ones too, become 16-bit ones, and floating-point inputs of
+  /// forward with them. Half the bytes are gathered. The optimizer's state_dict() has the masters.
+  /// Applies in a group of one, too. Unset: parameters stay what they are.
+  std::optional<MixedPrecision> mixed_precision{};
   /// Gives each rank the values of its part, so that those of the module are never read: where it
   /// leaves the memory of its parameters as it comes, that of the whole model is never there.
   /// Must give the same values on all ranks. Empty: rank 0's values of the module.

@@ -57,15 +57,16 @@ struct OutputCollector {
   }
 };
 
-/// Makes f32 of the tensors of type `from` that `value` holds, where they can be replaced.
-struct OutputsInF32 {
+/// Casts the tensors of type `from` that `value` holds, where they can be replaced.
+struct OutputsIn {
   at::ScalarType from;
+  at::ScalarType to = at::kFloat;
 
   template <typename T>
   void operator()(T& value) const {
     if constexpr (std::same_as<T, at::Tensor>) {
       if (value.defined() && value.scalar_type() == from) {
-        value = value.to(at::kFloat);
+        value = value.to(to);
       }
     } else {
       for_each_held(value, *this);

@@ -90,7 +90,7 @@ void ShardedBuckets::settle_in(std::size_t index, const at::Tensor& view, const 
     if (homes_.initialize != nullptr) {
       homes_.initialize(parameters_[index].first, memory->part_of(view), range);
     } else {
-      const at::Tensor whole = at::empty_strided(view.sizes(), view.strides(), view.options());
+      const at::Tensor whole = at::empty_strided(view.sizes(), view.strides(), parameter.options());
       memory->part_of(view).copy_(optim::elements_of(whole.copy_(parameter), range));
     }
     parameter.set_data(view);
@@ -207,7 +207,17 @@ at::Tensor ShardedBuckets::gradient_of(const at::Tensor& parameter) const {
       engine::same_storage_order(parameter, grad) && !grad.is_neg()
           ? grad.detach()
           : at::empty_strided(parameter.sizes(), parameter.strides(), grad.options()).copy_(grad);
-  return optim::elements_of(ordered, part_of(parameter));
+  return optim::elements_of(ordered, part_of(parameter)).to(type_of_parts(parameter));
+}
+
+/// Of values, gradients and states.
+at::ScalarType ShardedBuckets::type_of_parts(const at::Tensor& parameter) const {
+  const auto memory = sharded::ShardedMemory::of(parameter);
+  return memory != nullptr ? memory->part().scalar_type() : parameter.scalar_type();
+}
+
+bool ShardedBuckets::has_master(const at::Tensor& parameter) const {
+  return type_of_parts(parameter) != parameter.scalar_type();
 }
 
 /// What a rank has gathered is about to be out of date.

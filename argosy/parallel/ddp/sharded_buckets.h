@@ -57,6 +57,7 @@ class ShardedBuckets final : public optim::ShardedStep {
   [[nodiscard]] IndexRange part_of(const at::Tensor& parameter) const override;
   [[nodiscard]] at::Tensor values_of(const at::Tensor& parameter) const override;
   [[nodiscard]] at::Tensor gradient_of(const at::Tensor& parameter) const override;
+  [[nodiscard]] bool has_master(const at::Tensor& parameter) const override;
   void begin() override;
   void hand_out() override;
   void sum(std::vector<ExactSum>& sums) const override;
@@ -72,6 +73,7 @@ class ShardedBuckets final : public optim::ShardedStep {
   };
   [[nodiscard]] const Place& place_of(const at::Tensor& parameter) const;
   void check_there() const;
+  [[nodiscard]] at::ScalarType type_of_parts(const at::Tensor& parameter) const;
   void settle_in(std::size_t index, const at::Tensor& view, const Place& place);
   [[nodiscard]] int64_t piece_size(std::size_t bucket) const;
   [[nodiscard]] int64_t piece_of(int rank) const;

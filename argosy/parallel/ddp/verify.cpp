@@ -31,14 +31,22 @@ std::string describe(const at::Tensor& tensor) {
   return text;
 }
 
+std::string in_words(const std::optional<MixedPrecision>& mixed) {
+  return !mixed.has_value() ? "as they are"
+                            : fmt::format("parameters in {}, gradients in {}",
+                                          dtype_name(mixed->param_dtype),
+                                          dtype_name(mixed->reduces_in()));
+}
+
 std::string in_words(const std::optional<ShardOptions>& shard) {
   return !shard.has_value() ? "unset"
-                            : fmt::format("degree {}, units [{}], unit_bytes {}, kept {}, {}",
+                            : fmt::format("degree {}, units [{}], unit_bytes {}, kept {}, {}, {}",
                                           shard->degree,
                                           fmt::join(shard->units, ", "),
                                           shard->unit_bytes,
                                           shard->kept,
-                                          shard->reshard_after_forward ? "reshard" : "keep whole");
+                                          shard->reshard_after_forward ? "reshard" : "keep whole",
+                                          in_words(shard->mixed_precision));
 }
 
 std::string serialise(const Signature& signature) {

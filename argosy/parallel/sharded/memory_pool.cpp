@@ -11,6 +11,7 @@
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
 
@@ -52,10 +53,15 @@ at::Tensor lasting(int64_t elements, const at::TensorOptions& options) {
 at::Tensor MemoryPool::make(int64_t elements, const at::TensorOptions& options) {
   ARGOSY_INVARIANT(elements % group_.size() == 0, "parallel.sharded.make");
   const auto number = static_cast<uint32_t>(all_.size() + 1);
-  const auto memory =
-      std::make_shared<ShardedMemory>(shared_from_this(), number, elements, options);
+  const at::ScalarType type = c10::typeMetaToScalarType(options.dtype());
+  const bool changes =
+      options_.whole_type.has_value() && at::isFloatingType(type) && type != at::kDouble;
+  const at::TensorOptions whole =
+      options.requires_grad(false).dtype(changes ? *options_.whole_type : type);
+  const auto memory = std::make_shared<ShardedMemory>(
+      shared_from_this(), number, elements, whole, whole.dtype(changes ? at::kFloat : type));
   all_.push_back(memory.get());
-  return memory->make_flat(elements, options.requires_grad(false));
+  return memory->make_flat(elements, whole);
 }
 
 at::Tensor gather_ranges(const at::Tensor& like,
@@ -126,7 +132,7 @@ void MemoryPool::follow(uint32_t number) {
                    "parallel.sharded.follow");
   ShardedMemory& memory = *all_[number - 1];
   memory.take_over();
-  at::Tensor whole = take(memory.elements(), memory.part_.options());
+  at::Tensor whole = take(memory.elements(), memory.options_);
   gather(memory, whole).wait();
   give(std::move(whole));
 }
@@ -235,7 +241,7 @@ void MemoryPool::go_ahead(ShardedMemory& memory) {
 comm::Work MemoryPool::gather(const ShardedMemory& memory, const at::Tensor& whole) {
   return comm::all_gather_async(
       parts_by_rank(whole),
-      memory.part_,
+      memory.part_.to(whole.scalar_type()),
       group_,
       {.timeout = options_.timeout, .place = {.update = 1, .pass = 1, .unit = memory.number_}});
 }
@@ -295,10 +301,12 @@ void MemoryPool::forget(ShardedMemory& memory) {
 ShardedMemory::ShardedMemory(std::shared_ptr<MemoryPool> pool,
                              uint32_t number,
                              int64_t elements,
-                             const at::TensorOptions& options)
+                             const at::TensorOptions& whole,
+                             const at::TensorOptions& part)
     : pool_(std::move(pool)),
       number_(number),
-      part_(lasting(elements / pool_->group().size(), options.requires_grad(false))) {}
+      options_(whole),
+      part_(lasting(elements / pool_->group().size(), part)) {}
 
 ShardedMemory::~ShardedMemory() {
   pool_->forget(*this);
@@ -352,7 +360,7 @@ bool ShardedMemory::make_room() {
     finish();
     return false;
   }
-  memory_ = pool_->take(elements(), part_.options());
+  memory_ = pool_->take(elements(), options_);
   lend(memory_);
   pool_->whole_.push_back(this);
   return true;
@@ -406,7 +414,7 @@ void ShardedMemory::after_use() noexcept {
 }
 
 void ShardedMemory::start() {
-  memory_ = pool_->take(elements(), part_.options());
+  memory_ = pool_->take(elements(), options_);
   try {
     if (pool_->tell_ != nullptr) {
       pool_->tell_(number_);
@@ -433,12 +441,28 @@ void ShardedMemory::finish() {
   lend(memory_);
 }
 
+at::Tensor ShardedMemory::all_parts() {
+  const Apart apart;
+  const Lock lock(pool_->mutex_);
+  take_over();
+  at::Tensor all = at::empty({elements()}, part_.options());
+  pool_->gather(*this, all).wait();
+  return all;
+}
+
 /// What was written into the whole.
 void ShardedMemory::take_over() {
-  if (std::exchange(dirty_, false)) {
-    const Apart apart;
-    part_.copy_(memory_.narrow(0, pool_->own_part() * share(), share()));
+  if (!std::exchange(dirty_, false)) {
+    return;
   }
+  const Apart apart;
+  const at::Tensor written = memory_.narrow(0, pool_->own_part() * share(), share());
+  if (!pool_->options_.has_masters || written.scalar_type() == part_.scalar_type()) {
+    part_.copy_(written);
+    return;
+  }
+  const at::Tensor same = written.eq(part_.to(written.scalar_type()));
+  part_.copy_(at::where(same, part_, written.to(part_.scalar_type())));
 }
 
 }  // namespace argosy::parallel::sharded

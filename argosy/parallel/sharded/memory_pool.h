@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
 
 #include "argosy/base/even_part.h"
 #include "argosy/comm/group.h"
@@ -31,6 +32,11 @@ struct PoolOptions {
   std::chrono::milliseconds timeout{0};  ///< of each gather; zero: the group's
   /// What is written into a whole is this rank's own: it stays until a reduction or a step.
   bool keeps_written = false;
+  /// The type of wholes made for f32 and 16 bits, whose parts are f32 then. Unset: as they are
+  /// made.
+  std::optional<at::ScalarType> whole_type{};
+  /// Parts are masters: an element stays what it is where the whole still has its value, rounded.
+  bool has_masters = false;
   /// Which of the equal parts of a memory each rank keeps; empty: that of its own number.
   std::vector<int> parts{};
 };
@@ -119,7 +125,8 @@ class ShardedMemory final : public engine::ComingMemory {
   ShardedMemory(std::shared_ptr<MemoryPool> pool,
                 uint32_t number,
                 int64_t elements,
-                const at::TensorOptions& options);
+                const at::TensorOptions& whole,
+                const at::TensorOptions& part);
   ~ShardedMemory() override;
   ShardedMemory(const ShardedMemory&) = delete;
   ShardedMemory& operator=(const ShardedMemory&) = delete;
@@ -149,6 +156,8 @@ class ShardedMemory final : public engine::ComingMemory {
   [[nodiscard]] bool is_whole() const;
   /// Returns its memory while it is whole, else an undefined tensor.
   [[nodiscard]] at::Tensor whole() const;
+  /// Collective: returns all ranks' parts, in their type.
+  [[nodiscard]] at::Tensor all_parts();
   /// Leaves the part as it is.
   void drop();
   /// Takes this rank's part over from the whole.
@@ -160,7 +169,8 @@ class ShardedMemory final : public engine::ComingMemory {
   [[nodiscard]] at::Tensor gather(const at::Tensor& view, const at::Tensor& part) override;
   [[nodiscard]] std::optional<engine::TensorPart> own_part(const at::Tensor& view,
                                                            bool to_write) override {
-    return engine::TensorPart{range_of(view), to_write ? part_to_write(view) : part_of(view)};
+    return engine::TensorPart{
+        range_of(view), to_write ? part_to_write(view) : part_of(view).to(view.scalar_type())};
   }
 
  private:
@@ -176,6 +186,7 @@ class ShardedMemory final : public engine::ComingMemory {
 
   const std::shared_ptr<MemoryPool> pool_;
   const uint32_t number_;
+  const at::TensorOptions options_;  // of the whole
   at::Tensor part_;
   at::Tensor memory_{};  // for the whole; undefined where there is none
   comm::Work coming_{};
