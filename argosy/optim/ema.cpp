@@ -105,6 +105,10 @@ void ExponentialMovingAverage::apply() {
   for (std::size_t i = 0; i < own_.size(); ++i) {  // all memory is there before the first change
     const at::Tensor& own = own_[i].second;
     averages_[i] = average_here(own, averages_[i]);
+    ARGOSY_CHECK(engine::own_part(own).has_value() == engine::own_part(own, true).has_value(),
+                 "optim.ExponentialMovingAverage",
+                 "whole_parameters() holds {}. Apply the average first, and hold it then",
+                 own_[i].first);
     applied.push_back(engine::own_part(own).has_value()
                           ? values_here(own, /*to_write=*/true).clone()  // perhaps of more bits
                           : at::empty_like(own.detach()).copy_(averages_[i]));

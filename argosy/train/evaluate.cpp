@@ -183,8 +183,8 @@ std::optional<Logs> evaluate_unless(Core& core,
   bool complete = false;
   int64_t seen = 0;
   {
-    const std::optional<fleet::detail::WholeModels> whole = whole_where_needed(core, feed);
     const Judged judged(core);
+    const std::optional<fleet::detail::WholeModels> whole = whole_where_needed(core, feed);
     feed.set_device(core.device());
     Leaving leaving(asked_to_leave, feed.batches(), core.group);
     const auto each = [&](int64_t number, const Tensors& batch) {
@@ -249,8 +249,8 @@ std::vector<at::Tensor> predict(Core& core,
   core.network.sync_buffers();
   std::vector<Tensors> outputs;  // of each output, the batches
   {
-    const std::optional<fleet::detail::WholeModels> whole = whole_where_needed(core, feed);
     const Judged judged(core);
+    const std::optional<fleet::detail::WholeModels> whole = whole_where_needed(core, feed);
     feed.set_device(core.device());
     for_each_batch(feed, std::nullopt, {}, [&](int64_t number, const Tensors& batch) {
       const Tensors inputs = core.inputs_of(batch, "train.predict");

@@ -352,6 +352,15 @@ at::Tensor ShardedMemory::part_to_write(const at::Tensor& view) {
   return part_of(view);
 }
 
+std::optional<engine::TensorPart> ShardedMemory::own_part(const at::Tensor& view, bool to_write) {
+  const Lock lock(pool_->mutex_);
+  if (to_write && holds_ > 0) {
+    return std::nullopt;
+  }
+  return engine::TensorPart{range_of(view),
+                            to_write ? part_to_write(view) : part_of(view).to(view.scalar_type())};
+}
+
 bool ShardedMemory::make_room() {
   const Apart apart;
   const Lock lock(pool_->mutex_);

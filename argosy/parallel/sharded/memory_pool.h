@@ -167,11 +167,9 @@ class ShardedMemory final : public engine::ComingMemory {
   void after_use() noexcept override;
   void check() override { pool_->check(); }
   [[nodiscard]] at::Tensor gather(const at::Tensor& view, const at::Tensor& part) override;
+  /// While it is held, all of it is there to be written.
   [[nodiscard]] std::optional<engine::TensorPart> own_part(const at::Tensor& view,
-                                                           bool to_write) override {
-    return engine::TensorPart{
-        range_of(view), to_write ? part_to_write(view) : part_of(view).to(view.scalar_type())};
-  }
+                                                           bool to_write) override;
 
  private:
   friend class MemoryPool;
