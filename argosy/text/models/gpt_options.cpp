@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <functional>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -16,6 +19,9 @@ namespace {
 
 constexpr const char* kOptions = "text.GptOptions";
 constexpr const char* kText = "text.gpt_options";
+
+/// Values of a head in every GPT-2.
+constexpr int64_t kHeadWidth = 64;
 
 /// A field by its name in a text.
 using Member = std::variant<int64_t GptOptions::*,
@@ -259,6 +265,7 @@ void GptOptions::validate() const {
 GptOptions gpt_options(std::string_view text) {
   const std::size_t colon = text.find(':');
   GptOptions options = shape_of_name(strings::trim(text.substr(0, colon)));
+  std::set<std::string, std::less<>> given;
   if (colon != std::string_view::npos) {
     for (const std::string& piece : strings::split(text.substr(colon + 1), ',')) {
       const std::size_t equals = piece.find('=');
@@ -267,10 +274,13 @@ GptOptions gpt_options(std::string_view text) {
                    "expected field=value, got \"{}\" in \"{}\"",
                    piece,
                    text);
-      set_field(options,
-                strings::trim(std::string_view(piece).substr(0, equals)),
-                strings::trim(std::string_view(piece).substr(equals + 1)));
+      const auto name = strings::trim(std::string_view(piece).substr(0, equals));
+      set_field(options, name, strings::trim(std::string_view(piece).substr(equals + 1)));
+      given.emplace(name);
     }
+  }
+  if (given.contains("width") && !given.contains("heads") && options.width % kHeadWidth == 0) {
+    options.heads = options.width / kHeadWidth;
   }
   options.validate();
   return options;
