@@ -1,6 +1,7 @@
 #pragma once
 
 /// Everything of room text: tokenizers, files of tokens, data sets over them, Gpt.
+#include "argosy/text/generate_text.h"
 #include "argosy/text/make_token_file.h"
 #include "argosy/text/models/generate.h"
 #include "argosy/text/models/gpt.h"

@@ -154,13 +154,12 @@ std::vector<std::pair<std::string, GptOptions>> named_shapes() {
 }
 
 GptOptions shape_of_name(std::string_view name) {
-  std::vector<std::string> known;
   for (auto& [key, options] : named_shapes()) {
     if (key == name) {
       return options;
     }
-    known.push_back(key);
   }
+  const std::vector<std::string> known = gpt_names();
   throw UsageError(kText,
                    fmt::format("unknown model \"{}\": expected one of {}{}",
                                name,
@@ -284,6 +283,26 @@ GptOptions gpt_options(std::string_view text) {
   }
   options.validate();
   return options;
+}
+
+std::vector<std::string> gpt_names() {
+  std::vector<std::string> names;
+  for (auto& [name, options] : named_shapes()) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<std::pair<std::string, std::string>> fields_of(const GptOptions& options) {
+  std::vector<std::pair<std::string, std::string>> fields;
+  for (const Field& field : kFields) {
+    std::visit(
+        [&]<typename T>(T GptOptions::*member) {
+          fields.emplace_back(field.name, written(options.*member));
+        },
+        field.member);
+  }
+  return fields;
 }
 
 std::string to_string(const GptOptions& options) {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace argosy::text {
 
@@ -83,6 +85,10 @@ struct GptOptions {
 /// Errors: UsageError for an unknown name or field, with the nearest known one, or for a value that
 /// does not fit; then those of validate().
 [[nodiscard]] GptOptions gpt_options(std::string_view text);
+/// Returns the names that gpt_options() knows.
+[[nodiscard]] std::vector<std::string> gpt_names();
+/// Returns each field with its value, as gpt_options() reads them: {"layers", "12"}.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> fields_of(const GptOptions& options);
 
 /// Returns a text that gpt_options() reads: "gpt:…" or "llama:…" and the fields that differ.
 [[nodiscard]] std::string to_string(const GptOptions& options);
