@@ -1,4 +1,4 @@
-#include "argosy/recipes/assembly.h"
+#include "argosy/recipes/pictures.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,10 @@
 #include "argosy/engine/seed.h"
 #include "argosy/loss/loss.h"
 #include "argosy/metrics/metrics.h"
+#include "argosy/recipes/description.h"
 #include "argosy/vision/datasets/sets.h"
+
+#include <nlohmann/json.hpp>
 
 namespace argosy::recipes {
 namespace {
@@ -77,10 +80,9 @@ PictureShape shape_of(const ModelEntry& model,
 }
 
 /// The model for data that is open.
-void add_model(Assembly& assembly, const Wanted& wanted) {
+void add_model(PictureAssembly& assembly, const Wanted& wanted) {
   const Spec spec = parse_spec(kModels, wanted.model);
-  assembly.model_entry = &find_entry(kModels, models(), spec.name);
-  const ModelEntry& entry = *assembly.model_entry;
+  const ModelEntry& entry = find_entry(kModels, models(), spec.name);
   const Values values(kModels, entry.row, spec.options);
   const bool points = assembly.task == Task::kPoints;
   ARGOSY_CHECK(points || !entry.points_only,
@@ -90,16 +92,16 @@ void add_model(Assembly& assembly, const Wanted& wanted) {
                assembly.data_spec.entry->row.name);
   assembly.model_text = values.to_string();
   assembly.shape = shape_of(entry, assembly.data_spec, *assembly.data, wanted.image_size);
-  assembly.size = {.outputs = points ? 2 * std::ssize(assembly.data->point_names())
-                                     : std::ssize(assembly.data->classes()),
-                   .channels = assembly.shape.channels};
+  assembly.sizes = {.outputs = points ? std::ssize(assembly.data->point_names()) * 2
+                                      : std::ssize(assembly.data->classes()),
+                    .channels = assembly.shape.channels};
   seed_everything(wanted.seed);
-  assembly.model = entry.build(assembly.size, values);
+  assembly.model = entry.build(assembly.sizes, values);
 }
 
 }  // namespace
 
-std::string Assembly::augment_of(const std::string& augment) const {
+std::string PictureAssembly::augment_of(const std::string& augment) const {
   constexpr int kSmall = 64;
   if (augment != "default") {
     return augment;
@@ -111,16 +113,16 @@ std::string Assembly::augment_of(const std::string& augment) const {
   return shape.stored != 0 && shape.stored <= kSmall ? "none" : "resized_crop,flip";
 }
 
-Examples Assembly::training(const std::string& augment) const {
+Examples PictureAssembly::training(const std::string& augment) const {
   return data->examples(
       data->training_split(), training_chain(augment_of(augment), shape), shape.channels);
 }
 
-Examples Assembly::evaluation(const std::string& split) const {
+Examples PictureAssembly::evaluation(const std::string& split) const {
   return data->examples(split, evaluation_chain(shape), shape.channels);
 }
 
-loss::Loss Assembly::loss(double label_smoothing) const {
+loss::Loss PictureAssembly::loss(double label_smoothing) const {
   if (task == Task::kPoints) {
     ARGOSY_CHECK(label_smoothing == 0,
                  "recipes.train",
@@ -138,34 +140,120 @@ loss::Loss Assembly::loss(double label_smoothing) const {
   return loss::CrossEntropy({.label_smoothing = label_smoothing});
 }
 
-std::vector<metrics::AnyMetric> Assembly::metrics() const {
+std::vector<metrics::AnyMetric> PictureAssembly::metrics() const {
   if (task == Task::kPoints) {
     return {metrics::MeanAbsoluteError()};
   }
   if (task == Task::kTags) {  // its loss is what an evaluation compares
     return {};
   }
-  if (size.outputs > kManyClasses) {
+  if (sizes.outputs > kManyClasses) {
     return {metrics::Accuracy({.topk = {1, 5}})};
   }
   return {metrics::Accuracy()};
 }
 
-Assembly assemble(const Wanted& wanted) {
-  ARGOSY_CHECK(!wanted.model.empty(),
-               kModels.where,
-               "--model is required. See: argosy train "
-               "--list models");
-  ARGOSY_CHECK(
-      !wanted.data.empty(), kData.where, "--data is required. See: argosy train --list data");
-  static_cast<void>(
-      find_entry(kModels, models(), parse_spec(kModels, wanted.model).name));  // before slow files
-  Assembly assembly;
-  assembly.data_spec = parse_data(wanted.data);
-  assembly.data = open_data(assembly.data_spec);
-  assembly.task = assembly.data->task();
-  add_model(assembly, wanted);
+train::History PictureAssembly::fit(train::Model& model,
+                                    const TrainSettings& resolved,
+                                    const train::FitOptions& options) const {
+  const Examples examples = training(resolved.augment);
+  const std::string split = evaluation_split();
+  return split.empty() ? model.fit(examples, options)
+                       : model.fit(examples, evaluation(split), options);
+}
+
+train::Logs PictureAssembly::evaluate(train::Model& model,
+                                      const std::string& split,
+                                      const train::EvaluateOptions& options) const {
+  return model.evaluate(evaluation(split), options);
+}
+
+void PictureAssembly::resolve(TrainSettings& settings) const {
+  const TrainSettings usual;
+  for (const auto& [option, given] :
+       {std::pair("--sequence_length", settings.sequence_length.has_value()),
+        std::pair("--tokenizer", settings.tokenizer != usual.tokenizer),
+        std::pair("--recompute", settings.recompute),
+        std::pair("--sample", !settings.sample.empty())}) {
+    ARGOSY_CHECK(!given,
+                 "recipes.train",
+                 "{} is about language models, and {} learns from pictures",
+                 option,
+                 model_text.substr(0, model_text.find(':')));
+  }
+  settings.image_size = shape.side;
+  settings.augment = augment_of(settings.augment);
+}
+
+void PictureAssembly::check(const TrainSettings& resolved) const {
+  static_cast<void>(training(resolved.augment));
+  static_cast<void>(loss(resolved.label_smoothing));
+}
+
+void PictureAssembly::describe(StoredRecipe& recipe) const {
+  recipe.shape = shape;
+  recipe.sizes = sizes;
+  recipe.task = task;
+  recipe.classes = data->classes();
+  recipe.point_names = data->point_names();
+}
+
+nlohmann::ordered_json PictureAssembly::about_data(const TrainSettings& resolved) const {
+  nlohmann::ordered_json json;
+  if (task == Task::kPoints) {
+    json["points"] = data->point_names().size();
+  } else {
+    json["classes"] = data->classes().size();
+  }
+  json["training_chain"] = training_chain(augment_of(resolved.augment), shape).to_string();
+  json["evaluation_chain"] = evaluation_chain(shape).to_string();
+  return json;
+}
+
+nlohmann::ordered_json PictureAssembly::about_model() const {
+  const engine::Summary summary = model.summary({1, shape.channels, shape.side, shape.side});
+  return {{"input", {shape.channels, shape.side, shape.side}},
+          {"outputs", sizes.outputs},
+          {"parameters", summary.parameters},
+          {"parameter_bytes", summary.parameter_bytes},
+          {"multiply_adds", summary.multiply_adds}};
+}
+
+std::unique_ptr<PictureAssembly> assemble_pictures(const Wanted& wanted) {
+  auto assembly = std::make_unique<PictureAssembly>();
+  assembly->data_spec = parse_data(wanted.data);
+  assembly->data = open_data(assembly->data_spec);
+  assembly->task = assembly->data->task();
+  add_model(*assembly, wanted);
   return assembly;
+}
+
+std::unique_ptr<PictureAssembly> assemble_files(const StoredRecipe& about,
+                                                std::shared_ptr<const datasets::Source> pictures) {
+  auto assembly = std::make_unique<PictureAssembly>();
+  assembly->data_spec = parse_data(about.settings.data);
+  assembly->task = about.task;
+  assembly->data = open_pictures(std::move(pictures), about.classes, about.point_names);
+  const Spec spec = parse_spec(kModels, about.settings.model);
+  const ModelEntry& entry = find_entry(kModels, models(), spec.name);
+  const Values values(kModels, entry.row, spec.options);
+  assembly->model_text = values.to_string();
+  assembly->shape = about.shape;
+  assembly->shape.stored = assembly->data->stored().side;
+  assembly->shape.repeats = false;  // decoded as RGB at once
+  assembly->sizes = about.sizes;
+  assembly->model = entry.build(assembly->sizes, values);
+  return assembly;
+}
+
+const PictureAssembly& pictures_of(const Assembly& assembly, const char* where) {
+  const auto* pictures = dynamic_cast<const PictureAssembly*>(&assembly);
+  ARGOSY_CHECK(pictures != nullptr,
+               where,
+               "{} is a language model. What it makes of a text: argosy generate --checkpoint RUN "
+               "--prompt TEXT",
+               assembly.model_text);
+  return *pictures;
 }
 
 }  // namespace argosy::recipes
