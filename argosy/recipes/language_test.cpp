@@ -139,6 +139,20 @@ TEST_F(OfText, LearnsIsEvaluatedAndSpeaks) {
   EXPECT_NE(generate(speech, {}), drawn);
 }
 
+TEST_F(OfText, TheEndOfTheTextIsNotLearned) {
+  std::ofstream(path("ab.txt")) << std::string(3000, 'a') << std::string(1000, 'b');
+  TrainSettings halves = settings();
+  halves.data = "text:" + path("ab.txt") + ",holdout=0.25";
+  halves.lr = 1e-2;
+  const Json last = trained(1, halves)["epochs"].back();
+  EXPECT_LT(last["perplexity"].get<double>(), 1.2);
+  EXPECT_GT(last["eval_perplexity"].get<double>(), 100);
+  halves.data = "text:" + path("ab.txt") + ",limit=7";
+  EXPECT_EQ(plan(halves, 1).data["splits"], (Json{{"train", 7}, {"valid", 7}}));
+  halves.data = "text:" + path("ab.txt") + ",holdout=0";
+  EXPECT_EQ(plan(halves, 1).data["splits"], (Json{{"train", 250}}));
+}
+
 TEST_F(OfText, TheSameWeightsOnEveryLayout) {
   TrainSettings one = settings();
   one.virtual_ranks = 12;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -14,6 +14,7 @@
 #include "argosy/base/text.h"
 #include "argosy/datasets/row.h"
 #include "argosy/fleet/fleet.h"
+#include "argosy/os/fd.h"
 #include "argosy/text/make_token_file.h"
 
 namespace argosy::recipes {
@@ -23,13 +24,13 @@ namespace fs = std::filesystem;
 
 /// By its first bytes; nanoGPT's have none, but an ending.
 bool is_token_file(const fs::path& path) {
+  constexpr std::string_view kMagic = "ARGOTOK\n";
   std::error_code error;
   if (!fs::is_regular_file(path, error)) {
     return false;
   }
-  std::string magic(8, '\0');
-  std::ifstream(path, std::ios::binary).read(magic.data(), std::ssize(magic));
-  return magic == "ARGOTOK\n" || path.extension() == ".bin";
+  const Result<std::string> head = os::read_head(path.string(), kMagic.size());
+  return (head.ok() && *head == kMagic) || path.extension() == ".bin";
 }
 
 /// The files of a path: itself, or what lies in it.
