@@ -31,5 +31,10 @@ offers cifar10 train --data ci
 offers auto train --resume a
 offers --sheet predict runs/first --s
 offers --split evaluate runs/first --s
+offers gpt2-medium train --model gpt2
+offers tinyllama-1.1b train --model tiny
+offers text train --data te
+offers sharding train --model gpt --mesh sh
+offers --prompt generate --pr
 offers mnist_cnn launch --nproc_per_node 2 argosy train --model mnist_
 exit "$failed"

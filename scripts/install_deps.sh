@@ -12,7 +12,7 @@ build=(g++ cmake ninja-build pkg-config
   zlib1g-dev libisal-dev libarchive-dev libsimdjson-dev
   libpcre2-dev libjpeg62-turbo-dev libpng-dev libtiff-dev libwebp-dev
   dataset-fashion-mnist)
-test=("${build[@]}" libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3 python3-numpy iproute2)
+test=("${build[@]}" bible-kjv bible-kjv-text libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3 python3-numpy iproute2)
 clusters=("${test[@]}" slurmctld slurmd slurm-client munge openmpi-bin mpich openssh-server openssh-client)
 lint=("${test[@]}" libbenchmark-dev clang-tidy-14)
 bench=("${build[@]}" libbenchmark-dev libopencv-core-dev libopencv-imgproc-dev python3)

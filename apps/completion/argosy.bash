@@ -7,7 +7,7 @@ _argosy_options() { # COMMAND…: the options that its help shows
 }
 
 _argosy_names() { # COMMAND LIST: the names of a list
-  "$1" train --list "$2" 2>/dev/null | grep -oE '^[a-z][a-z0-9_]*'
+  "$1" train --list "$2" 2>/dev/null | grep -oE '^[a-z][a-z0-9_.-]*'
 }
 
 _argosy() {
@@ -27,15 +27,18 @@ _argosy() {
     words=($(_argosy_options "$argosy" launch))
   else
     case $command$before in
-      train--model | evaluate--model | predict--model) words=($(_argosy_names "$argosy" models)) ;;
+      train--model | evaluate--model | predict--model | generate--model) words=($(_argosy_names "$argosy" models)) ;;
       train--optimizer) words=($(_argosy_names "$argosy" optimizers)) ;;
       train--schedule) words=($(_argosy_names "$argosy" schedules)) ;;
       train--augment) words=(none default $(_argosy_names "$argosy" augment)) ;;
       train--data | evaluate--data | predict--data) words=($(_argosy_names "$argosy" data)) ;;
       train--list) words=(models data optimizers schedules augment all) ;;
+      train--tokenizer | generate--tokenizer) words=(bytes) ;;
+      train--mesh) words=(sharding dp= sharding= dp=2,sharding=) ;;
+      train--sharding_stage) words=(1 2 3) ;;
       train--resume) words=(never auto must) ;;
       train--amp | evaluate--amp | predict--amp) words=(off bfloat16 float16) ;;
-      train--device | evaluate--device | predict--device) words=(auto cpu cuda gpu) ;;
+      train--device | evaluate--device | predict--device | generate--device) words=(auto cpu cuda gpu) ;;
       train--memory_format) words=(auto as_is contiguous channels_last) ;;
       evaluate--split | predict--split) words=(train valid test) ;;
       *) [[ $word == -* ]] && words=($(_argosy_options "$argosy" "$command")) ;;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check_train.sh ARGOSY DATA: argosy train, evaluate and predict as a user types them, alone and under
+# check_train.sh ARGOSY DATA: argosy train, evaluate, predict and generate as a user types them, alone and under
 # launch. DATA: small data sets; Fashion-MNIST is Debian's. What the parts do in detail is tested beside
 # their sources.
 source "$(dirname "$0")/../check.sh" argosy "$1"
@@ -34,7 +34,7 @@ END
 data=fashion_mnist:$fashion,limit=512
 small=(--model lenet --data "$data" --verbose 0 --num_workers 1)
 
-for part in train evaluate predict; do
+for part in train evaluate predict generate; do
   expect 0 "Example" "$part" --help
 done
 for list in models data optimizers schedules augment all; do
@@ -203,6 +203,43 @@ assert all(abs(float(r[1]) - float(w)) < 1e-2 for r, w in zip(rows[1:], wanted))
 " || complain "kaggle.csv is not what was asked for"
 expect 2 "--submission is for points" predict cifar --submission "$2/keypoints" --out cifar.csv
 expect 2 "--submission: expected --out FILE.csv" predict faces --submission "$2/keypoints"
+
+# Language models: a text, its tokens, what is learned and said of it; the same bits on every layout.
+for ((i = 0; i < 300; ++i)); do
+  echo "The ship with $((i * 7 % 31)) oars left the harbour, and $((i * 5 % 23)) of them came back before the evening."
+done >ships.txt
+text=(--model gpt:layers=1,width=64 --data text:ships.txt --sequence_length 32 --verbose 0 --num_workers 1
+  --batch_size 2 --virtual_ranks 4 --epochs 2)
+json plan train "${text[@]}" --dry_run
+holds 'j["model"]["parameters"] > 60000 and j["data"]["vocab_size"] == 257 and j["options"]["model"].endswith("context=32")' plan
+json alone launch -n 1 "$program" train "${text[@]}" --run_dir alone
+json sharded launch -n 4 "$program" train "${text[@]}" --run_dir sharded --mesh dp=2,sharding=2 --recompute --sample "The "
+holds 'j[0]["weights_hash"] == j[1]["weights_hash"] and j[0]["epochs"] == j[1]["epochs"] and j[1]["processes"] == 4' alone sharded
+holds 'j["result"]["eval_perplexity"] < 40' alone
+grep -q 'sample after epoch 2: The ' "$results/out" || complain "no sample: $(cat "$results/out")"
+grep -q '"tokens_per_second"' alone/metrics.jsonl || complain "metrics.jsonl has no tokens_per_second"
+expect 0 "tokens/s" train "${text[@]:0:6}" --run_dir none --num_iters 20 --epochs 1
+json evaluated evaluate sharded
+holds 'abs(j[0]["result"]["eval_perplexity"] - j[1]["result"]["perplexity"]) < 1e-4' alone evaluated
+said=$("$program" generate --checkpoint sharded --prompt "The ship" --seed 3 2>&1) || complain "generate: $said"
+[[ $said == "The ship"?* && $said == "$("$program" generate --checkpoint alone/checkpoints --prompt "The ship" --seed 3)" ]] ||
+  complain "generate says different things of the same weights: $said"
+[[ $said != "$("$program" generate --checkpoint alone --prompt "The ship" --seed 4)" ]] || complain "generate --seed does nothing"
+[[ $("$program" generate --checkpoint alone --prompt "The ship" --max_new_tokens 0) == "The ship" ]] || complain "no new token is one"
+expect 2 '--checkpoint is required' generate
+expect 1 'No such file' generate --checkpoint nowhere
+expect 2 'lenet is no language model' generate --checkpoint first --prompt a
+expect 2 'more than the model'"'"'s context of 32' generate --checkpoint alone --prompt "$(printf 'a%.0s' {1..40})"
+expect 2 'top_p must be in (0, 1]' generate --checkpoint alone --top_p 0
+expect 2 'argosy generate --checkpoint' predict alone
+expect 2 'there is no axis "pp" yet' train "${text[@]}" --mesh pp=2
+expect 2 'makes more ranks than there are' train "${text[@]}" --mesh dp=2,sharding=2
+expect 2 '--tokenizer is about language models' train "${small[@]}" --tokenizer gpt2
+expect 2 'learns from text: --data text:FILE' train --model gpt --data "$data"
+expect 2 'from which language models learn' train --model lenet --data text:ships.txt
+if error=$("$program" generate --checkpoint alone 2>&1 >/dev/full) || [[ $error != *"No space left"* ]]; then
+  complain "argosy generate >/dev/full: expected a failure that says why, got: $error"
+fi
 if error=$("$program" train --list all 2>&1 >/dev/full) || [[ $error != *"No space left"* ]]; then
   complain "argosy train --list all >/dev/full: expected a failure that says why, got: $error"
 fi

@@ -1,8 +1,10 @@
-// The command lines of train, evaluate and predict. What they do is argosy/recipes.
+// The command lines of train, evaluate, predict and generate. What they do is argosy/recipes.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -222,6 +224,27 @@ int predict(const std::vector<std::string>& args) {
         settings.out,
         result.contains("right") ? fmt::format(", {} right", result["right"].get<int64_t>()) : "");
   }
+  return 0;
+}
+
+int generate(const std::vector<std::string>& args) {
+  recipes::GenerateSettings settings;
+  if (program::parse_or_help(
+          {.what = "Continue a text with a trained language model, token by token.",
+           .name = "argosy generate",
+           .end = "Example: argosy generate --checkpoint runs/first --prompt 'In the beginning' "
+                  "--temperature 0.8"},
+          options_of(settings),
+          args)) {
+    return 0;
+  }
+  bool begun = false;
+  const auto write = [&](std::string_view piece) {
+    fmt::print("{}{}", std::exchange(begun, true) ? "" : settings.prompt, piece);
+    std::fflush(stdout);
+  };
+  (void)recipes::generate(settings, write);
+  fmt::print("{}\n", begun ? "" : settings.prompt);
   return 0;
 }
 

@@ -66,6 +66,7 @@ class MergedGradients final : public optim::OptimizerImpl {
                        const optim::ParamGroup& group) override {
     inner_->add_param_group(parameters, group);
   }
+  [[nodiscard]] std::string name() const override { return inner_->name(); }
   [[nodiscard]] optim::Choices choices() const override { return inner_->choices(); }
   [[nodiscard]] optim::OptimizerState state_dict() const override {
     ARGOSY_CHECK(passes_ == 0,

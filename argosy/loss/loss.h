@@ -4,6 +4,7 @@
 #include "argosy/loss/any_loss.h"
 #include "argosy/loss/cross_entropy.h"
 #include "argosy/loss/embedding.h"
+#include "argosy/loss/from_network.h"
 #include "argosy/loss/probabilities.h"
 #include "argosy/loss/reduction.h"
 #include "argosy/loss/regression.h"

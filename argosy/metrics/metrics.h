@@ -9,4 +9,5 @@
 #include "argosy/metrics/evaluate.h"
 #include "argosy/metrics/mean_error.h"
 #include "argosy/metrics/mean_loss.h"
+#include "argosy/metrics/perplexity.h"
 #include "argosy/metrics/throughput.h"

@@ -10,6 +10,7 @@
 #include "argosy/base/error.h"
 #include "argosy/metrics/accuracy.h"
 #include "argosy/metrics/mean_loss.h"
+#include "argosy/metrics/perplexity.h"
 
 #include "tests/support/error_text.h"
 
@@ -194,6 +195,66 @@ TEST(Accuracy, RefusesWhatDoesNotFitAndCountsNothingThen) {
   EXPECT_THAT(test::error_text<UsageError>([] { Accuracy({.topk = {}}); }),
               HasSubstr("topk must name"));
   EXPECT_THAT(test::error_text<UsageError>([] { Accuracy({.topk = {0}}); }), HasSubstr("got 0"));
+}
+
+TEST(Perplexity, IsTheNumberOfEvenGuesses) {
+  Perplexity perplexity;
+  perplexity.update(torch::zeros({2, 3, 7}), torch::ones({2, 3}, torch::kLong));
+  EXPECT_NEAR(perplexity.compute(), 7, 1e-12);
+  EXPECT_EQ(perplexity.count(), 6);
+  perplexity.reset();
+  EXPECT_TRUE(std::isnan(perplexity.compute()));
+}
+
+TEST(Perplexity, IsThatOfTorcheval) {
+  // torcheval 0.0.7: Perplexity().update(torch.tensor([[[0.3659, 0.7025, 0.3104]],
+  // [[0.0097, 0.6577, 0.1947]]]), torch.tensor([[2], [1]])).compute() = 2.7593
+  const at::Tensor logits =
+      torch::tensor({0.3659, 0.7025, 0.3104, 0.0097, 0.6577, 0.1947}).view({2, 1, 3});
+  Perplexity perplexity;
+  perplexity.update(logits, long_tensor({2, 1}).view({2, 1}));
+  EXPECT_NEAR(perplexity.compute(), 2.7593, 1e-4);
+  Perplexity one({.ignore_index = 1});
+  one.update(logits, long_tensor({2, 1}).view({2, 1}));
+  EXPECT_EQ(one.count(), 1);
+  EXPECT_NEAR(one.compute(), std::exp(1.2633), 1e-3);
+}
+
+TEST(Perplexity, TakesTheLossOfANetworkThatComputesIt) {
+  torch::manual_seed(3);
+  const at::Tensor logits = torch::randn({5, 400, 1000});  // more than is taken at once
+  at::Tensor targets = torch::randint(0, 1000, {5, 400}, torch::kLong);
+  targets.narrow(1, 0, 37).fill_(-100);
+  const at::Tensor loss =
+      torch::nn::functional::cross_entropy(logits.flatten(0, 1), targets.flatten());
+  Perplexity of_logits;
+  of_logits.update(logits, targets);
+  Perplexity of_loss;
+  of_loss.update(loss, targets);
+  EXPECT_EQ(of_loss.count(), 5 * 363);
+  EXPECT_EQ(of_logits.count(), 5 * 363);
+  EXPECT_NEAR(of_loss.compute() / of_logits.compute(), 1, 1e-5);
+  // Batches count by their tokens, not alike.
+  Perplexity both;
+  both.update(torch::tensor(1.0), torch::zeros({1, 3}, torch::kLong));
+  both.update(torch::tensor(2.0), torch::zeros({1, 1}, torch::kLong));
+  both.update(torch::tensor(kNotANumber), torch::full({1, 4}, -100, torch::kLong));
+  EXPECT_DOUBLE_EQ(both.compute(), std::exp(5.0 / 4));
+}
+
+TEST(Perplexity, RefusesOtherShapesAndTokens) {
+  Perplexity perplexity;
+  const at::Tensor targets = torch::zeros({2, 3}, torch::kLong);
+  const auto refused = [&](const at::Tensor& output, const at::Tensor& labels) {
+    return test::error_text<UsageError>([&] { perplexity.update(output, labels); });
+  };
+  EXPECT_THAT(refused(torch::zeros({2, 7, 3}), targets),
+              HasSubstr("expected logits [..., V] for targets [...] of Long, or their mean loss as "
+                        "one number, got [2, 7, 3] Float and [2, 3] Long"));
+  EXPECT_THAT(refused(torch::zeros({2, 3, 7}), targets.to(torch::kInt)), HasSubstr("[2, 3] Int"));
+  EXPECT_THAT(refused(torch::zeros({2, 3, 7}), targets + 7),
+              HasSubstr("target 7 of row 0 is outside the vocabulary of 7 tokens (0 to 6)"));
+  EXPECT_TRUE(std::isnan(perplexity.compute())) << "what was refused must not count";
 }
 
 }  // namespace

@@ -164,7 +164,8 @@ TEST_P(Ranks, EveryMetricHasTheBitsOfOneProcess) {
       {Auc({.curve = Curve::kPr}), s.scores, s.positive},
       {Auc({.num_thresholds = 4095}), s.scores, s.positive},
       {MeanSquaredError(), s.scores.mul(1e9).exp2().log1p().sub(1.0 / 3), s.positive},
-      {MeanAbsoluteError(), s.scores.pow(9), s.positive}};
+      {MeanAbsoluteError(), s.scores.pow(9), s.positive},
+      {Perplexity({.ignore_index = 2}), s.logits, s.labels}};
   for (const auto& [metric, output, labels] : cases) {
     AnyMetric alone = metric;
     alone.update(output, labels);

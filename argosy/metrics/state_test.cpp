@@ -33,7 +33,8 @@ std::vector<Case> cases() {
           {"pr", Auc({.curve = Curve::kPr}), s.scores, s.positive},
           {"binned", Auc({.num_thresholds = 20}), s.scores, s.positive},
           {"mse", MeanSquaredError(), s.scores.sub(0.7).exp(), s.positive},
-          {"mae", MeanAbsoluteError(), s.scores.mul(-1e5), s.positive}};
+          {"mae", MeanAbsoluteError(), s.scores.mul(-1e5), s.positive},
+          {"perplexity", Perplexity(), s.logits, s.labels}};
 }
 
 void update(AnyMetric& metric, const Case& c, int64_t from, int64_t to) {

@@ -196,6 +196,7 @@ class FlatOptimizer final : public OptimizerImpl {
     }
   }
 
+  [[nodiscard]] std::string name() const override { return std::string(rule_->name()); }
   [[nodiscard]] Choices choices() const override {
     Choices all = rule_->choices();
     if (const auto* global = std::get_if<ClipGradByGlobalNorm>(&grad_clip_)) {

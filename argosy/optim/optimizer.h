@@ -84,6 +84,8 @@ class OptimizerImpl {
   [[nodiscard]] virtual const std::vector<GroupInfo>& groups() const = 0;
   virtual void set_group_lr(std::size_t group, double lr) = 0;
   virtual void add_param_group(const engine::NamedTensors& parameters, const ParamGroup& group) = 0;
+  /// "AdamW". Unlike state_dict(), never collective.
+  [[nodiscard]] virtual std::string name() const { return state_dict().optimizer; }
   /// The options beside rates and weight decay, for records of a run.
   [[nodiscard]] virtual Choices choices() const { return {}; }
   [[nodiscard]] virtual OptimizerState state_dict() const = 0;

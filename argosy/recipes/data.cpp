@@ -121,6 +121,11 @@ std::vector<DataEntry> all_sets() {
     options.insert(options.end(), {kHoldOut, kLimit, kMean, kStd, kCache});
     all.push_back({.row = {set->name, set->title, std::move(options)}, .set = set});
   }
+  all.push_back({.row = {"text",
+                         "text files, folders of .txt and .txt.gz, or a token file",
+                         {{"holdout", "0.1", "share at the end to evaluate on; 0: none"},
+                          {"limit", "0", "the first N windows of each split; 0: all"},
+                          {"documents", "files", "what ends with an end of text: files, lines"}}}});
   return all;
 }
 
@@ -174,6 +179,12 @@ const DataEntry& recognised(const std::string& path) {
 }  // namespace
 
 std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
+  ARGOSY_CHECK(
+      spec.entry->set != nullptr,
+      kData.where,
+      "{} is text, from which language models learn: --model gpt. See: argosy train --list "
+      "models",
+      spec.to_string());
   const Values values(kData, spec.entry->row, spec.options.options);
   const Source source = datasets::open(*spec.entry->set, open_options(spec, values));
   const datasets::About& about = source->about();

@@ -20,10 +20,10 @@ using datasets::Task;
 
 struct DataEntry {
   TableRow row{};
-  const datasets::Row* set = nullptr;
+  const datasets::Row* set = nullptr;  ///< nullptr: text
 };
 
-/// Returns all data sets by name: those of `argosy data`.
+/// Returns all data sets by name: those of `argosy data`, and text.
 [[nodiscard]] const std::vector<DataEntry>& data_sets();
 
 /// A data set on the command line: "cifar10:PATH,limit=1000" is a name, a path and options. A path

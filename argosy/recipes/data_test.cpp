@@ -10,7 +10,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/data/data_loader.h"
-#include "argosy/recipes/assembly.h"
+#include "argosy/recipes/pictures.h"
 #include "argosy/recipes/recipes_test_support.h"
 
 #include "tests/support/temp_dir.h"
@@ -147,23 +147,23 @@ TEST_F(OfFolders, SaysWhatIsWrong) {
 
 TEST_F(OfFolders, ModelAndDataAgreeOnSizeChannelsAndConstants) {
   testing::write_classes(path("plain"), 5);
-  const Assembly lenet =
-      assemble({.model = "lenet", .data = "folder:" + path("plain") + ",mean=0.5,std=0.25"});
-  EXPECT_EQ(lenet.shape.side, 28);
-  EXPECT_EQ(lenet.shape.channels, 1);
-  EXPECT_EQ(lenet.size.outputs, 3);
-  data::DataLoader loader(lenet.training("flip,erase"), {.batch_size = 4});
+  const auto lenet = assemble_pictures(
+      {.model = "lenet", .data = "folder:" + path("plain") + ",mean=0.5,std=0.25"});
+  EXPECT_EQ(lenet->shape.side, 28);
+  EXPECT_EQ(lenet->shape.channels, 1);
+  EXPECT_EQ(lenet->sizes.outputs, 3);
+  data::DataLoader loader(lenet->training("flip,erase"), {.batch_size = 4});
   for (auto& [images, labels] : loader) {
     EXPECT_THAT(images.sizes(), ElementsAre(4, 1, 28, 28));
     EXPECT_GT(images.max().item<double>(), 1);
     EXPECT_LT(labels.max().item<int64_t>(), 3);
     break;
   }
-  const Assembly resnet =
-      assemble({.model = "resnet18", .data = "folder:" + path("plain"), .image_size = 48});
-  EXPECT_EQ(resnet.shape.side, 48);
-  EXPECT_EQ(resnet.shape.channels, 3);
-  EXPECT_THAT(resnet.shape.mean, ElementsAre(0.485, 0.456, 0.406));
+  const auto resnet =
+      assemble_pictures({.model = "resnet18", .data = "folder:" + path("plain"), .image_size = 48});
+  EXPECT_EQ(resnet->shape.side, 48);
+  EXPECT_EQ(resnet->shape.channels, 3);
+  EXPECT_THAT(resnet->shape.mean, ElementsAre(0.485, 0.456, 0.406));
   EXPECT_THROW(static_cast<void>(assemble(
                    {.model = "lenet", .data = "folder:" + path("plain"), .image_size = 32})),
                UsageError);

@@ -19,50 +19,52 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
+/// Of a language model the settings say all.
+bool is_of_text(const StoredRecipe& about) {
+  return about.settings.sequence_length.has_value();
+}
+
 ordered_json to_json(const StoredRecipe& about) {
-  return {{"options", recipes::to_json(about.settings)},
-          {"shape",
-           {{"side", about.shape.side},
-            {"channels", about.shape.channels},
-            {"repeats", about.shape.repeats},
-            {"mean", about.shape.mean},
-            {"std", about.shape.std}}},
-          {"outputs", about.size.outputs},
-          {"tags", about.task == Task::kTags},
-          {"classes", about.classes},
-          {"points", about.point_names},
-          {"changes", about.changes}};
+  ordered_json json{{"options", recipes::to_json(about.settings)}};
+  if (!is_of_text(about)) {
+    json.update({{"shape",
+                  {{"side", about.shape.side},
+                   {"channels", about.shape.channels},
+                   {"repeats", about.shape.repeats},
+                   {"mean", about.shape.mean},
+                   {"std", about.shape.std}}},
+                 {"outputs", about.sizes.outputs},
+                 {"tags", about.task == Task::kTags},
+                 {"classes", about.classes},
+                 {"points", about.point_names}});
+  }
+  json["changes"] = about.changes;
+  return json;
 }
 
 StoredRecipe from_json(const ordered_json& json) {
   StoredRecipe about;
   from_json(options_of(about.settings), json.at("options"));
+  about.changes = json.value("changes", std::vector<std::string>{});
+  if (is_of_text(about)) {
+    return about;
+  }
   const ordered_json& shape = json.at("shape");
   about.shape = {.side = shape.at("side").get<int>(),
                  .channels = shape.at("channels").get<int>(),
                  .repeats = shape.at("repeats").get<bool>(),
                  .mean = shape.at("mean").get<std::vector<double>>(),
                  .std = shape.at("std").get<std::vector<double>>()};
-  about.size = {.outputs = json.at("outputs").get<int64_t>(), .channels = about.shape.channels};
+  about.sizes = {.outputs = json.at("outputs").get<int64_t>(), .channels = about.shape.channels};
   about.classes = json.at("classes").get<std::vector<std::string>>();
   about.point_names = json.at("points").get<std::vector<std::string>>();
   about.task = !about.point_names.empty()  ? Task::kPoints
                : json.value("tags", false) ? Task::kTags
                                            : Task::kClass;
-  about.changes = json.value("changes", std::vector<std::string>{});
   return about;
 }
 
 }  // namespace
-
-StoredRecipe describe(const TrainSettings& resolved, const Assembly& assembly) {
-  return {.settings = resolved,
-          .shape = assembly.shape,
-          .size = assembly.size,
-          .task = assembly.task,
-          .classes = assembly.data->classes(),
-          .point_names = assembly.data->point_names()};
-}
 
 void write_description(const std::string& folder, const StoredRecipe& description) {
   const std::string text = to_json(description).dump(2) + "\n";
@@ -110,6 +112,10 @@ std::string changed_options(TrainSettings begun, const TrainSettings& now) {
   begun.log_freq = now.log_freq;
   begun.verbose = now.verbose;
   begun.num_workers = now.num_workers;
+  begun.mesh = now.mesh;  // whoever has which part, the bits are the same
+  begun.sharding_stage = now.sharding_stage;
+  begun.recompute = now.recompute;
+  begun.sample = now.sample;
   if (now.virtual_ranks == 0) {  // the training's own
     begun.virtual_ranks = 0;
   }

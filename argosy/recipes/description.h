@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "argosy/recipes/assembly.h"
+#include "argosy/recipes/augment.h"
+#include "argosy/recipes/data.h"
+#include "argosy/recipes/models.h"
 #include "argosy/recipes/settings.h"
 
 // Internal to the room.
@@ -16,8 +18,8 @@ inline constexpr const char* kDescriptionFile = "recipe.json";
 /// the data on which they were trained.
 struct StoredRecipe {
   TrainSettings settings{};
-  PictureShape shape{};
-  ModelSize size{};
+  PictureShape shape{};  ///< of pictures, as the next four
+  ModelSize sizes{};
   Task task = Task::kClass;
   std::vector<std::string> classes{};
   std::vector<std::string> point_names{};
@@ -25,7 +27,6 @@ struct StoredRecipe {
   std::vector<std::string> changes{};
 };
 
-[[nodiscard]] StoredRecipe describe(const TrainSettings& resolved, const Assembly& assembly);
 /// Writes `folder`/recipe.json, whole or not at all. Errors: DataError with path.
 void write_description(const std::string& folder, const StoredRecipe& description);
 /// Returns what `folder`/recipe.json says, or nullopt if there is none. Errors: ConfigError with

@@ -14,15 +14,16 @@ namespace argosy::recipes {
 nlohmann::ordered_json evaluate(const EvaluateSettings& settings) {
   join(settings.device);
   const Restored restored = restore(settings);
-  const Assembly& assembly = restored.assembly;
+  const Assembly& assembly = *restored.assembly;
   train::Model model = model_on(settings.device, assembly);
   model.prepare(assembly.loss(restored.label_smoothing), assembly.metrics(), amp_of(restored.amp));
-  const train::Logs logs = model.evaluate(assembly.evaluation(restored.split),
-                                          {.batch_size = settings.batch_size,
-                                           .verbose = static_cast<int>(settings.verbose),
-                                           .num_workers = static_cast<int>(settings.num_workers),
-                                           .num_iters = settings.num_iters});
-  int64_t samples = assembly.data->size(restored.split);
+  const train::Logs logs = assembly.evaluate(model,
+                                             restored.split,
+                                             {.batch_size = settings.batch_size,
+                                              .verbose = static_cast<int>(settings.verbose),
+                                              .num_workers = static_cast<int>(settings.num_workers),
+                                              .num_iters = settings.num_iters});
+  int64_t samples = assembly.size(restored.split);
   if (settings.num_iters.has_value()) {  // batches of each process
     samples = std::min(samples, *settings.num_iters * settings.batch_size * fleet::worker_num());
   }

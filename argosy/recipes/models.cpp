@@ -1,7 +1,12 @@
 #include "argosy/recipes/models.h"
 
+#include <fmt/format.h>
+
+#include <array>
 #include <utility>
 
+#include "argosy/base/check.h"
+#include "argosy/text/models/gpt_options.h"
 #include "argosy/vision/models/cifar_net.h"
 #include "argosy/vision/models/digit_net.h"
 #include "argosy/vision/models/face_net.h"
@@ -55,7 +60,7 @@ ModelEntry face_net() {
           }};
 }
 
-std::vector<ModelEntry> all_models() {
+std::vector<ModelEntry> picture_models() {
   return {
       plain<vision::LeNet, vision::LeNetOptions>("lenet", "LeNet as Paddle's, 28 x 28 gray", 28, 1),
       plain<vision::DigitNet, vision::DigitNetOptions>(
@@ -78,6 +83,53 @@ std::vector<ModelEntry> all_models() {
   };
 }
 
+/// What the fields of a text::GptOptions are, in its order.
+constexpr std::array kFields{"the tokenizer's",
+                             "blocks",
+                             "values of a token",
+                             "of queries; a width without heads has one for each 64 values",
+                             "of keys and values; 0: as many as heads",
+                             "values inside the feed-forward layer; 0: as usual",
+                             "most tokens of a sequence: --sequence_length's",
+                             "share of values that training leaves out",
+                             "projections have biases",
+                             "the head's weight is the table of tokens",
+                             "layer, rms",
+                             "learned, rotary",
+                             "gelu, swiglu",
+                             "added where a norm divides",
+                             "base of rotary's angles"};
+
+/// The options of "gpt", which all language models take.
+std::vector<OptionRow> fields_of_gpt() {
+  std::vector<OptionRow> rows;
+  for (auto& [field, value] : text::fields_of(text::gpt_options("gpt"))) {
+    const bool follows = field == "vocab_size" || field == "context";
+    rows.push_back({field, follows ? "auto" : value, kFields.at(rows.size())});
+  }
+  return rows;
+}
+
+ModelEntry language(const std::string& name) {
+  const text::GptOptions shape = text::gpt_options(name);
+  const bool first = name == "gpt";
+  return {.row = {name,
+                  fmt::format("language model, {} blocks of {} values{}",
+                              shape.layers,
+                              shape.width,
+                              first ? "" : "; options as gpt"),
+                  first ? fields_of_gpt() : std::vector<OptionRow>()},
+          .language = true};
+}
+
+std::vector<ModelEntry> all_models() {
+  std::vector<ModelEntry> all = picture_models();
+  for (const std::string& name : text::gpt_names()) {
+    all.push_back(language(name));
+  }
+  return all;
+}
+
 }  // namespace
 
 const std::vector<ModelEntry>& models() {
@@ -88,6 +140,10 @@ const std::vector<ModelEntry>& models() {
 BuiltModel model_for(const std::string& text, const engine::StateDict& weights) {
   const Spec spec = parse_spec(kModels, text);
   const ModelEntry& entry = find_entry(kModels, models(), spec.name);
+  ARGOSY_CHECK(!entry.language,
+               kModels.where,
+               "{} is a language model, and Paddle's layout of its weights is not known here",
+               spec.name);
   const Values values(kModels, entry.row, spec.options);
   constexpr int64_t kTrial = 14;  // outputs that no other layer has
   ModelSize size{.outputs = kTrial, .channels = 0};

@@ -36,6 +36,7 @@ struct ModelEntry {
   /// Side to which pictures of differing sizes are brought, unless the user names one.
   int64_t usual_side = 224;
   bool points_only = false;  ///< it gives x and y of points, not classes
+  bool language = false;     ///< it learns from text: a text::Gpt, which has no `build`
   std::function<BuiltModel(const ModelSize& size, const Values& values)> build{};
 };
 
@@ -44,7 +45,7 @@ struct ModelEntry {
 
 /// Makes the model that `text` names ("resnet18"), with as many outputs and channels as `weights`
 /// have.
-/// Errors: UsageError when there is no such model, or it has no such option.
+/// Errors: UsageError when there is no such model, it has no such option or is a language model.
 [[nodiscard]] BuiltModel model_for(const std::string& text, const engine::StateDict& weights);
 
 }  // namespace argosy::recipes

@@ -1,10 +1,13 @@
 #include "argosy/recipes/parts.h"
 
 #include <filesystem>
+#include <map>
+#include <optional>
 
 #include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/strings.h"
 #include "argosy/data/batch_sampler.h"
 #include "argosy/engine/device.h"
 #include "argosy/engine/memory_format.h"
@@ -17,6 +20,9 @@ Wanted wanted_of(const TrainSettings& settings) {
   return {.model = settings.model,
           .data = settings.data,
           .image_size = settings.image_size,
+          .sequence_length = settings.sequence_length,
+          .tokenizer = settings.tokenizer,
+          .recompute = settings.recompute,
           .seed = static_cast<uint64_t>(settings.seed)};
 }
 
@@ -29,15 +35,14 @@ TrainSettings resolve(const TrainSettings& settings, const Assembly& assembly) {
     data.path = std::filesystem::absolute(data.path).lexically_normal().string();
   }
   resolved.data = data.to_string();
-  resolved.image_size = assembly.shape.side;
-  resolved.augment = assembly.augment_of(settings.augment);
-  resolved.lr = settings.lr.value_or(entry.lr);
+  assembly.resolve(resolved);
+  resolved.lr = resolved.lr.value_or(entry.lr);
   resolved.weight_decay = settings.weight_decay.value_or(entry.weight_decay);
   return resolved;
 }
 
-Lengths lengths_of(const TrainSettings& settings, const DataSet& data, int64_t ranks) {
-  const int64_t samples = data.size(data.training_split());
+Lengths lengths_of(const TrainSettings& settings, const Assembly& assembly, int64_t ranks) {
+  const int64_t samples = assembly.size(assembly.training_split());
   const data::DistributedBatchSampler sampler(samples,
                                               {.batch_size = settings.batch_size,
                                                .num_replicas = static_cast<int>(ranks),
@@ -61,7 +66,7 @@ optim::Optimizer make_optimizer(const TrainSettings& settings,
   OptimizerInputs inputs{.parameters = parameters,
                          .lr = settings.lr.value_or(entry.lr),
                          .weight_decay = settings.weight_decay.value_or(entry.weight_decay)};
-  if (settings.clip_norm.has_value()) {
+  if (settings.clip_norm.value_or(0) > 0) {
     inputs.clip = optim::ClipGradByGlobalNorm(*settings.clip_norm);
   }
   return entry.build(inputs, Values(kOptimizers, entry.row, spec.options));
@@ -78,12 +83,49 @@ train::Model model_on(const std::string& device, const Assembly& assembly) {
   return assembly.model.model();
 }
 
+std::map<std::string, int64_t> mesh_of(const std::string& mesh) {
+  constexpr const char* kMesh = "recipes.mesh";
+  std::map<std::string, int64_t> axes;
+  for (const std::string& piece : strings::split(mesh, ',')) {
+    const std::string word(strings::trim(piece));
+    if (word.empty() && mesh.empty()) {
+      break;
+    }
+    const std::size_t equals = word.find('=');
+    const std::string axis = word.substr(0, equals);
+    const std::optional<int64_t> size =
+        equals == std::string::npos ? -1 : strings::parse_int(word.substr(equals + 1));
+    const std::string name = axis.ends_with("_degree") ? axis.substr(0, axis.size() - 7) : axis;
+    ARGOSY_CHECK(!axis.empty() && size.has_value() && (*size > 0 || *size == -1),
+                 kMesh,
+                 "--mesh {}: expected axis=processes, or axis=-1 for what the others leave, got "
+                 "\"{}\"",
+                 mesh,
+                 word);
+    ARGOSY_CHECK(name == "dp" || name == "sharding" || *size == 1,
+                 kMesh,
+                 "--mesh {}: there is no axis \"{}\" yet, only dp (each has other samples) and "
+                 "sharding (each has a part of the model, too){}",
+                 mesh,
+                 axis,
+                 name == "pp" || name == "mp" || name == "sep"
+                     ? ". Pipelines, tensor parallelism and long sequences do not exist yet"
+                     : "");
+    ARGOSY_CHECK(axes.emplace(name, *size).second, kMesh, "--mesh {}: {} stands twice", mesh, name);
+  }
+  return axes;
+}
+
+fleet::DistributedStrategy strategy_of(const TrainSettings& settings) {
+  return {.sync_batch_norm = settings.sync_bn,
+          .memory_format = *engine::memory_format(settings.memory_format),
+          .hybrid_configs = mesh_of(settings.mesh),
+          .sharding_configs = {.stage = settings.sharding_stage}};
+}
+
 void join(const TrainSettings& settings) {
   if (!fleet::is_initialized()) {
-    fleet::init({.sync_batch_norm = settings.sync_bn,
-                 .memory_format = *engine::memory_format(settings.memory_format)},
-                {},
-                settings.device);
+    fleet::init(strategy_of(settings), {}, settings.device);
   }
 }
 

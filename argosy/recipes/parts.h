@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 
 #include "argosy/engine/named.h"
+#include "argosy/fleet/strategy.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/recipes/assembly.h"
 #include "argosy/recipes/schedules.h"
@@ -24,7 +28,9 @@ inline constexpr const char* kWeightsFile = "model.pt";
 
 /// Returns the lengths of a training with `ranks` virtual ranks. Errors: UsageError when an epoch
 /// has no batch.
-[[nodiscard]] Lengths lengths_of(const TrainSettings& settings, const DataSet& data, int64_t ranks);
+[[nodiscard]] Lengths lengths_of(const TrainSettings& settings,
+                                 const Assembly& assembly,
+                                 int64_t ranks);
 
 [[nodiscard]] optim::Optimizer make_optimizer(const TrainSettings& settings,
                                               const engine::NamedTensors& parameters);
@@ -35,6 +41,13 @@ inline constexpr const char* kWeightsFile = "model.pt";
 /// Moves the network to the device, which it makes current, and wraps it for the job. Collective.
 /// Errors: UsageError for a device that is not there; see engine::find_device().
 [[nodiscard]] train::Model model_on(const std::string& device, const Assembly& assembly);
+
+/// Reads --mesh as DistributedStrategy::hybrid_configs: "dp=2,sharding=2" or Paddle's words
+/// ("dp_degree=2"), -1 for what the others leave, an axis alone likewise. Empty: no axes.
+/// Errors: UsageError for an axis that does not exist, or not yet.
+[[nodiscard]] std::map<std::string, int64_t> mesh_of(const std::string& mesh);
+
+[[nodiscard]] fleet::DistributedStrategy strategy_of(const TrainSettings& settings);
 
 /// Joins the job, as the settings say. Collective.
 void join(const TrainSettings& settings);

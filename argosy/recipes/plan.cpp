@@ -21,37 +21,24 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json data_of(const Assembly& assembly, const TrainSettings& settings) {
-  const DataSet& data = *assembly.data;
+ordered_json data_of(const Assembly& assembly, const TrainSettings& resolved) {
   auto splits = ordered_json::object();
-  for (const std::string& split : data.splits()) {
-    splits[split] = data.size(split);
+  for (const std::string& split : assembly.splits()) {
+    splits[split] = assembly.size(split);
   }
-  const std::string evaluation = data.evaluation_split();
+  const std::string evaluation = assembly.evaluation_split();
   ordered_json json{
       {"splits", std::move(splits)},
-      {"trained_on", data.training_split()},
+      {"trained_on", assembly.training_split()},
       {"evaluated_on", evaluation.empty() ? ordered_json(nullptr) : ordered_json(evaluation)}};
-  if (assembly.task == Task::kPoints) {
-    json["points"] = data.point_names().size();
-  } else {
-    json["classes"] = data.classes().size();
-  }
-  json["training_chain"] =
-      training_chain(assembly.augment_of(settings.augment), assembly.shape).to_string();
-  json["evaluation_chain"] = evaluation_chain(assembly.shape).to_string();
+  json.update(assembly.about_data(resolved));
   return json;
 }
 
 ordered_json model_of(const Assembly& assembly) {
-  const int64_t side = assembly.shape.side;
-  const engine::Summary summary = assembly.model.summary({1, assembly.shape.channels, side, side});
-  return {{"name", assembly.model_text},
-          {"input", {assembly.shape.channels, side, side}},
-          {"outputs", assembly.size.outputs},
-          {"parameters", summary.parameters},
-          {"parameter_bytes", summary.parameter_bytes},
-          {"multiply_adds", summary.multiply_adds}};
+  ordered_json json{{"name", assembly.model_text}};
+  json.update(assembly.about_model());
+  return json;
 }
 
 ordered_json training_of(const TrainSettings& settings, const Lengths& lengths, int processes) {
@@ -100,18 +87,18 @@ std::string Plan::to_string() const {
 
 Plan plan(const TrainSettings& settings, int processes) {
   engine::check_device_word(settings.device);  // a machine without one may plan, too
-  const Assembly assembly = assemble(wanted_of(settings));
-  const TrainSettings resolved = resolve(settings, assembly);
+  const std::unique_ptr<Assembly> assembly = assemble(wanted_of(settings));
+  const TrainSettings resolved = resolve(settings, *assembly);
   const Lengths lengths = lengths_of(
-      resolved, *assembly.data, resolved.virtual_ranks > 0 ? resolved.virtual_ranks : processes);
+      resolved, *assembly, resolved.virtual_ranks > 0 ? resolved.virtual_ranks : processes);
   // Made and dropped: what is wrong with their options shows here.
   const optim::Optimizer optimizer =
-      make_optimizer(resolved, engine::named_parameters(*assembly.model.module));
+      make_optimizer(resolved, engine::named_parameters(*assembly->model.module));
   static_cast<void>(make_schedule(resolved.schedule, optimizer, lengths));
-  static_cast<void>(assembly.loss(resolved.label_smoothing));
+  assembly->check(resolved);
   return {.options = to_json(resolved),
-          .data = data_of(assembly, resolved),
-          .model = model_of(assembly),
+          .data = data_of(*assembly, resolved),
+          .model = model_of(*assembly),
           .training = training_of(resolved, lengths, processes)};
 }
 

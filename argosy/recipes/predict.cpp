@@ -8,6 +8,7 @@
 #include "argosy/datasets/sets.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/recipes/parts.h"
+#include "argosy/recipes/pictures.h"
 #include "argosy/recipes/prediction.h"
 #include "argosy/recipes/restore.h"
 #include "argosy/recipes/run.h"
@@ -59,7 +60,7 @@ nlohmann::ordered_json predict(const PredictSettings& settings,
   }
   join(settings.device);
   const Restored restored = restore(settings, source_of(settings, pictures));
-  const Assembly& assembly = restored.assembly;
+  const PictureAssembly& assembly = pictures_of(*restored.assembly, "recipes.predict");
   const std::vector<std::string>& points = assembly.data->point_names();
   ARGOSY_CHECK(settings.submission.empty() || !points.empty(),
                "recipes.predict",

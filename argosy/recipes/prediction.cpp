@@ -182,7 +182,7 @@ runs::PagePicture shown(const Prediction& each, const Examples& examples, const 
 
 }  // namespace
 
-std::vector<Prediction> predictions_of(const Assembly& assembly,
+std::vector<Prediction> predictions_of(const PictureAssembly& assembly,
                                        const Examples& examples,
                                        const at::Tensor& outputs,
                                        int64_t topk) {

@@ -6,7 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "argosy/recipes/assembly.h"
+#include "argosy/recipes/pictures.h"
 #include "argosy/runs/picture_page.h"
 
 // Internal to the room.
@@ -33,7 +33,7 @@ struct Prediction {
 
 /// Returns the predictions for `outputs`: [N, classes] logits or [N, 2 K] coordinates, in the order
 /// of `examples`.
-[[nodiscard]] std::vector<Prediction> predictions_of(const Assembly& assembly,
+[[nodiscard]] std::vector<Prediction> predictions_of(const PictureAssembly& assembly,
                                                      const Examples& examples,
                                                      const at::Tensor& outputs,
                                                      int64_t topk);

@@ -9,17 +9,48 @@
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/read_weights.h"
-#include "argosy/engine/seed.h"
 #include "argosy/recipes/description.h"
 #include "argosy/recipes/parts.h"
+#include "argosy/recipes/pictures.h"
 
 namespace argosy::recipes {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Of a run's folder its weights or its newest checkpoint, whichever came later (a run that goes on
-/// has weights of its former end); anything else is what it is.
+Wanted wanted_of(const EvaluateSettings& settings, const std::optional<StoredRecipe>& about) {
+  const TrainSettings none;
+  const TrainSettings& run = about.has_value() ? about->settings : none;
+  ARGOSY_CHECK(!settings.model.empty() || !run.model.empty(),
+               "recipes.restore",
+               "{}: no recipe.json lies there that says which model it is. Give --model and "
+               "--data",
+               settings.weights);
+  return {.model = settings.model.empty() ? run.model : settings.model,
+          .data = settings.data.empty() ? run.data : settings.data,
+          .image_size = settings.image_size.has_value() ? settings.image_size : run.image_size,
+          .sequence_length = run.sequence_length,
+          .tokenizer = run.tokenizer,
+          .seed = static_cast<uint64_t>(run.seed)};
+}
+
+/// The pixels' constants are those that the weights have learned with, whatever the data set is.
+void take_constants(PictureAssembly& assembly, const StoredRecipe& about) {
+  ARGOSY_CHECK(about.sizes.outputs == assembly.sizes.outputs,
+               "recipes.restore",
+               "--data {}: the weights are of a model with {} outputs, and the data wants {}",
+               assembly.data_spec.to_string(),
+               about.sizes.outputs,
+               assembly.sizes.outputs);
+  if (about.shape.channels == assembly.shape.channels) {
+    assembly.shape.mean = about.shape.mean;
+    assembly.shape.std = about.shape.std;
+  }
+}
+
+}  // namespace
+
+// A run that goes on has weights of its former end.
 std::string weights_in(const std::string& path) {
   std::error_code error;
   const fs::path run(path);
@@ -44,54 +75,6 @@ std::string weights_in(const std::string& path) {
   return path;
 }
 
-/// Pictures without labels for a model that a description tells all of.
-Assembly assembly_of(const StoredRecipe& about, std::shared_ptr<const datasets::Source> pictures) {
-  Assembly assembly;
-  assembly.data_spec = parse_data(about.settings.data);
-  assembly.task = about.task;
-  assembly.data = open_pictures(std::move(pictures), about.classes, about.point_names);
-  const Spec spec = parse_spec(kModels, about.settings.model);
-  assembly.model_entry = &find_entry(kModels, models(), spec.name);
-  const Values values(kModels, assembly.model_entry->row, spec.options);
-  assembly.model_text = values.to_string();
-  assembly.shape = about.shape;
-  assembly.shape.stored = assembly.data->stored().side;
-  assembly.shape.repeats = false;  // decoded as RGB at once
-  assembly.size = about.size;
-  assembly.model = assembly.model_entry->build(assembly.size, values);
-  return assembly;
-}
-
-Wanted wanted_of(const EvaluateSettings& settings, const std::optional<StoredRecipe>& about) {
-  const TrainSettings none;
-  const TrainSettings& run = about.has_value() ? about->settings : none;
-  ARGOSY_CHECK(!settings.model.empty() || !run.model.empty(),
-               "recipes.restore",
-               "{}: no recipe.json lies there that says which model it is. Give --model and "
-               "--data",
-               settings.weights);
-  return {.model = settings.model.empty() ? run.model : settings.model,
-          .data = settings.data.empty() ? run.data : settings.data,
-          .image_size = settings.image_size.has_value() ? settings.image_size : run.image_size,
-          .seed = static_cast<uint64_t>(run.seed)};
-}
-
-/// The pixels' constants are those that the weights have learned with, whatever the data set is.
-void take_constants(Assembly& assembly, const StoredRecipe& about) {
-  ARGOSY_CHECK(about.size.outputs == assembly.size.outputs,
-               "recipes.restore",
-               "--data {}: the weights are of a model with {} outputs, and the data wants {}",
-               assembly.data_spec.to_string(),
-               about.size.outputs,
-               assembly.size.outputs);
-  if (about.shape.channels == assembly.shape.channels) {
-    assembly.shape.mean = about.shape.mean;
-    assembly.shape.std = about.shape.std;
-  }
-}
-
-}  // namespace
-
 Restored restore(const EvaluateSettings& settings,
                  std::shared_ptr<const datasets::Source> pictures) {
   const std::string weights = weights_in(settings.weights);
@@ -103,24 +86,26 @@ Restored restore(const EvaluateSettings& settings,
                  "recipes.restore",
                  "pictures without a data set want a run's weights: its recipe.json tells classes "
                  "and sizes. No --model, --data and --image_size with them");
-    restored.assembly = assembly_of(*about, std::move(pictures));
+    restored.assembly = assemble_files(*about, std::move(pictures));
   } else {
     restored.assembly = assemble(wanted_of(settings, about));
     if (described) {
       restored.label_smoothing = about->settings.label_smoothing;
-      take_constants(restored.assembly, *about);
+      if (auto* of_pictures = dynamic_cast<PictureAssembly*>(restored.assembly.get())) {
+        take_constants(*of_pictures, *about);
+      }
     }
   }
   restored.amp = !settings.amp.empty() ? settings.amp
                  : about.has_value()   ? about->settings.amp
                                        : restored.amp;
-  const DataSet& data = *restored.assembly.data;
-  const std::string usual = data.evaluation_split();
+  const Assembly& assembly = *restored.assembly;
+  const std::string usual = assembly.evaluation_split();
   restored.split = !settings.split.empty() ? settings.split
-                   : usual.empty()         ? data.training_split()
+                   : usual.empty()         ? assembly.training_split()
                                            : usual;
-  static_cast<void>(data.size(restored.split));  // says which splits there are
-  const torch::nn::Module& module = *restored.assembly.model.module;
+  static_cast<void>(assembly.size(restored.split));  // says which splits there are
+  const torch::nn::Module& module = *assembly.model.module;
   checkpoint::load_weights(module, weights);
   if (described && about->settings.ema.has_value() &&
       checkpoint::weights_kind(weights) == checkpoint::WeightsKind::kFolder) {

@@ -12,12 +12,15 @@ namespace argosy::recipes {
 /// What an evaluation or prediction needs. If `weights` belongs to a run, it starts from the run's
 /// settings; given settings replace them.
 struct Restored {
-  Assembly assembly{};
+  std::unique_ptr<Assembly> assembly{};
   std::string weights{};  ///< the file or folder that was read
   std::string split{};
   double label_smoothing = 0;  ///< the run's, so that figures can be compared
   std::string amp = "off";     ///< the run's too, unless the user gives one
 };
+/// Returns the weights of a path: of a run's folder model.pt or its newest checkpoint, whichever
+/// came later. Errors: CheckpointError when there is nothing.
+[[nodiscard]] std::string weights_in(const std::string& path);
 /// Makes the model and reads its weights. `pictures`: what it looks at instead of a data set;
 /// nullptr: none.
 /// Errors: CheckpointError when there are no weights, or they belong to another model.

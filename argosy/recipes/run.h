@@ -1,9 +1,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "argosy/recipes/assembly.h"
 #include "argosy/recipes/settings.h"
+#include "argosy/text/generate_text.h"
 
 #include <nlohmann/json.hpp>
 
@@ -41,5 +42,12 @@ struct Plan {
 /// Returns the number of predictions and, if labels are known, how many are right. Collective.
 [[nodiscard]] nlohmann::ordered_json predict(const PredictSettings& settings,
                                              const std::vector<std::string>& pictures);
+
+/// Returns --prompt and what the language model continues it with; `on_text` gets the latter as it
+/// comes. Of one process.
+/// Errors: UsageError for the settings, a model that is no language model, and a prompt that leaves
+/// no room for new tokens; CheckpointError when there are no weights, or they belong to another
+/// model.
+std::string generate(const GenerateSettings& settings, const text::OnText& on_text);
 
 }  // namespace argosy::recipes

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view kWhat = "What";
 constexpr std::string_view kLength = "How long";
+constexpr std::string_view kDivided = "How it is divided";
 constexpr std::string_view kLearning = "How it learns";
 constexpr std::string_view kTraces = "What it leaves";
 constexpr std::string_view kWords = "What it says";
@@ -45,12 +46,17 @@ program::Options options_of(TrainSettings& s) {
     {"--model", "NAME", "Model: see --list models", &s.model, {}, kWhat},
     {"--data", "NAME[:PATH]", "Data set: see --list data; without a path what argosy data fetch brought", &s.data, {}, kWhat},
     {"--image_size", "N", "Side of the pictures; unset: the model's", &s.image_size, {.least = 1}, kWhat},
+    {"--tokenizer", "FILE", "Of text: bytes, or a file or folder of GPT-2, Hugging Face, sentencepiece", &s.tokenizer, {}, kWhat},
+    {"--sequence_length", "N", "Tokens of a window of text; unset: the model's context, or 256", &s.sequence_length, {.least = 1}, kWhat},
     {"--augment", "LIST", "Transforms, see --list augment; none; default", &s.augment, {}, kWhat},
     {"--pretrained", "FILE", "Weights to begin with: what fits of a file", &s.pretrained, {}, kWhat},
     {"--epochs", "N", "Passes over the training split", &s.epochs, {.least = 1}, kLength},
     {"--num_iters", "N", "Ends after so many updates", &s.num_iters, {.least = 1}, kLength},
     {"--batch_size", "N", "Samples of a batch, per virtual rank", &s.batch_size, {.least = 1}, kLength},
     {"--virtual_ranks", "N", "Same bits on any number of processes; 0: the resumed training's, or processes", &s.virtual_ranks, {.least = 0, .most = fleet::kMostVirtualRanks}, kLength},
+    {"--mesh", "AXES", "Processes by axis: dp=2,sharding=2; sharding alone: all of them", &s.mesh, {}, kDivided},
+    {"--sharding_stage", "N", "What the axis sharding divides: 1, 2 state and gradients; 3 parameters too", &s.sharding_stage, {.least = 1, .most = 3}, kDivided},
+    {"--recompute", "", "Computes a language model's blocks again in backward, for less memory", &s.recompute, {}, kDivided},
     {"--accumulate", "N", "Batches of an update", &s.accumulate, {.least = 1}, kLength},
     {"--drop_last", "", "Leaves out a short last batch", &s.drop_last, {}, kLength},
     {"--optimizer", "NAME", "See --list optimizers", &s.optimizer, {}, kLearning},
@@ -73,6 +79,7 @@ program::Options options_of(TrainSettings& s) {
     {"--eval_freq", "N", "Epochs between two evaluations", &s.eval_freq, {.least = 1}, kWords},
     {"--eval_batch_size", "N", "Unset: batch_size", &s.eval_batch_size, {.least = 1}, kWords},
     {"--log_freq", "N", "Batches between two lines", &s.log_freq, {.least = 1}, kWords},
+    {"--sample", "TEXT", "A language model continues it after each epoch", &s.sample, {}, kWords},
     {"--verbose", "N", "0 the result only, 1 a bar, 2 lines, 3 with times", &s.verbose, {.least = 0}, kWords},
     {"--num_workers", "N", "Loader threads, per process", &s.num_workers, {.least = 0}, kWords}};
 }
@@ -100,6 +107,20 @@ program::Options options_of(PredictSettings& s) {
   rows.push_back({"--submission", "DIR", "Folder with Kaggle's training.csv, test.csv and IdLookupTable.csv: --out becomes the contest's file", &s.submission, {}, kResults});
   rows.push_back({"--topk", "N", "Classes named for each picture", &s.topk, {.least = 1}, kResults});
   return rows;
+}
+
+program::Options options_of(GenerateSettings& s) {
+  return {
+    {"--checkpoint", "PATH", "A run's folder, a checkpoint, weights, or a folder of Hugging Face", &s.checkpoint, {.required = true}, kWhat},
+    {"--prompt", "TEXT", "What the text begins with; unset: nothing", &s.prompt, {}, kWhat},
+    {"--tokenizer", "FILE", "Unset: the run's", &s.tokenizer, {}, kWhat},
+    {"--model", "NAME", "Unset: the run's", &s.model, {}, kWhat},
+    {"--max_new_tokens", "N", "Unset: what the model's context leaves", &s.max_new_tokens, {.least = 0}, kHow},
+    {"--temperature", "X", "Logits are divided by it; 0: always the likeliest token", &s.temperature, {.least = 0}, kHow},
+    {"--top_k", "N", "Only the N likeliest tokens; 0: all", &s.top_k, {.least = 0}, kHow},
+    {"--top_p", "X", "Only the likeliest tokens that have this share together", &s.top_p, {.least = 0, .most = 1}, kHow},
+    {"--seed", "N", "Of the choice: the same gives the same text", &s.seed, {.least = 0}, kHow},
+    {"--device", "WORD", "auto (a GPU where there is one), cpu, cuda, cuda:<number>, gpu", &s.device, {}, kHow}};
 }
 // clang-format on
 

@@ -20,8 +20,14 @@ struct TrainSettings {
   std::string augment = "default";
   std::string pretrained{};             ///< file of weights to begin with; only what fits is used
   std::optional<int64_t> image_size{};  ///< side of the pictures, in pixels
-  int64_t batch_size = 32;              ///< per virtual rank
-  int64_t virtual_ranks = 0;            ///< 0: the resumed training's, or one for each process
+  std::string tokenizer = "bytes";      ///< see text::open_tokenizer()
+  std::optional<int64_t> sequence_length{};  ///< tokens of a window of text
+  std::string mesh{};                        ///< "dp=2,sharding=2"; empty: dp only
+  int64_t sharding_stage = 3;                ///< of the mesh's axis "sharding"
+  bool recompute = false;                    ///< blocks of a language model, in backward
+  std::string sample{};       ///< text that a language model continues after each epoch
+  int64_t batch_size = 32;    ///< per virtual rank
+  int64_t virtual_ranks = 0;  ///< 0: the resumed training's, or one for each process
   std::optional<int64_t> eval_batch_size{};
   int64_t epochs = 10;
   std::optional<int64_t>
@@ -74,10 +80,25 @@ struct PredictSettings : EvaluateSettings {
   std::string submission{};  ///< folder of Kaggle's facial keypoints; `out` is then a submission
 };
 
+/// The settings of `argosy generate`. The last ones are those of text::GenerateOptions.
+struct GenerateSettings {
+  std::string checkpoint{};  ///< run, checkpoint, file of weights or folder of Hugging Face
+  std::string prompt{};      ///< empty: the end of a text, behind which another one begins
+  std::string model{};       ///< empty: the run's; the same applies to the tokenizer
+  std::string tokenizer{};
+  std::string device = "auto";
+  std::optional<int64_t> max_new_tokens{};  ///< unset: what the model's context leaves
+  double temperature = 1;
+  int64_t top_k = 0;
+  double top_p = 1;
+  int64_t seed = 0;
+};
+
 /// Return the options of the commands. Their values go into `settings`.
 [[nodiscard]] program::Options options_of(TrainSettings& settings);
 [[nodiscard]] program::Options options_of(EvaluateSettings& settings);
 [[nodiscard]] program::Options options_of(PredictSettings& settings);
+[[nodiscard]] program::Options options_of(GenerateSettings& settings);
 
 /// Returns {"model": …}, which a run stores and read_options() reads.
 [[nodiscard]] nlohmann::ordered_json to_json(TrainSettings settings);

@@ -22,6 +22,7 @@
 #include "argosy/engine/state_dict.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/recipes/description.h"
+#include "argosy/recipes/language.h"
 #include "argosy/recipes/parts.h"
 #include "argosy/recipes/run.h"
 
@@ -34,6 +35,10 @@ using nlohmann::ordered_json;
 
 void load_pretrained(const Assembly& assembly, const TrainSettings& settings) {
   if (settings.pretrained.empty()) {
+    return;
+  }
+  if (const auto shape = hugging_face_shape(settings.pretrained)) {
+    load_hugging_face(*assembly.model.module, *shape, settings.pretrained);
     return;
   }
   const engine::LoadResult result =
@@ -63,16 +68,17 @@ void announce(const TrainSettings& settings,
   for (const at::Tensor& parameter : assembly.model.module->parameters()) {
     parameters += parameter.numel();
   }
-  const DataSet& data = *assembly.data;
-  const std::string other = data.evaluation_split();
-  fleet::print("{}, {} parameters; {}: {} samples to learn from{}\n",
-               settings.model,
-               text::count(parameters),
-               assembly.data_spec.entry->row.name,
-               text::count(data.size(data.training_split())),
-               other.empty()
-                   ? ""
-                   : fmt::format(", {} to evaluate on ({})", text::count(data.size(other)), other));
+  const std::string other = assembly.evaluation_split();
+  fleet::print(
+      "{}, {} parameters; {}: {} {} to learn from{}\n",
+      settings.model,
+      text::count(parameters),
+      assembly.data_spec.entry->row.name,
+      text::count(assembly.size(assembly.training_split())),
+      assembly.things(),
+      other.empty()
+          ? ""
+          : fmt::format(", {} to evaluate on ({})", text::count(assembly.size(other)), other));
   c10::Device device = engine::device_of(*assembly.model.module);
   device.set_index(fleet::worker_num() > 1 ? -1 : device.index());  // each has its own
   const std::string divided =
@@ -129,7 +135,7 @@ void refuse_idle_options(const TrainSettings& settings,
           (!settings.save_freq.has_value() && settings.keep_last == usual.keep_last),
       "recipes.train",
       "--save_freq and --keep_last are about checkpoints, which --run_dir none leaves out");
-  const bool evaluates = !assembly.data->evaluation_split().empty();
+  const bool evaluates = !assembly.evaluation_split().empty();
   ARGOSY_CHECK(
       evaluates || (settings.eval_freq == usual.eval_freq && !settings.eval_batch_size.has_value()),
       "recipes.train",
@@ -155,17 +161,6 @@ train::FitOptions fit_options(const TrainSettings& settings, std::string run_dir
   }
   options.run_dir = std::move(run_dir);
   return options;
-}
-
-train::History fit(train::Model& model,
-                   const Assembly& assembly,
-                   const Examples& training,
-                   const train::FitOptions& options) {
-  const std::string split = assembly.data->evaluation_split();
-  if (split.empty()) {
-    return model.fit(training, options);
-  }
-  return model.fit(training, assembly.evaluation(split), options);
 }
 
 ordered_json json_of(const train::Logs& logs) {
@@ -301,12 +296,16 @@ class WriteDescription final : public train::Callback {
 nlohmann::ordered_json train(const TrainSettings& settings) {
   const auto start = std::chrono::steady_clock::now();
   join(settings);
-  const Assembly assembly = assemble(wanted_of(settings));
+  const std::unique_ptr<Assembly> assembled = assemble(wanted_of(settings));
+  const Assembly& assembly = *assembled;
   const TrainSettings resolved = resolve(settings, assembly);
   const int64_t wanted = virtual_ranks_of(resolved);
   const int64_t ranks = wanted > 0 ? wanted : fleet::worker_num();
-  const Lengths lengths = lengths_of(resolved, *assembly.data, ranks);
-  const Examples training = assembly.training(resolved.augment);
+  if (wanted > 0) {  // before the model is divided
+    fleet::detail::deal_to(wanted, resolved.virtual_ranks > 0);
+  }
+  const Lengths lengths = lengths_of(resolved, assembly, ranks);
+  assembly.check(resolved);
   load_pretrained(assembly, resolved);
   train::Model model = model_on(resolved.device, assembly);
   const optim::Optimizer optimizer = make_optimizer(resolved, model.parameters());
@@ -321,19 +320,22 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   announce(resolved, assembly, lengths, run_dir, ranks);
   train::FitOptions options = fit_options(resolved, run_dir);
   options.virtual_ranks = resolved.virtual_ranks;
-  if (!assembly.data->evaluation_split().empty()) {
+  if (!assembly.evaluation_split().empty()) {
     options.eval_freq = resolved.eval_freq;
     options.data.eval_batch_size = resolved.eval_batch_size;
   }
   if (!run_dir.empty()) {
-    options.log.class_names = assembly.data->classes();
-    options.callbacks.emplace_back(WriteDescription(run_dir, describe(resolved, assembly)));
+    options.log.class_names = assembly.class_names();
+    StoredRecipe description{.settings = resolved};
+    assembly.describe(description);
+    options.callbacks.emplace_back(WriteDescription(run_dir, std::move(description)));
   }
-  const train::History history = fit(model, assembly, training, options);
+  const train::History history = assembly.fit(model, resolved, options);
 
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   ordered_json result = result_of(history, seconds.count(), run_dir);
   if (run_dir.empty()) {
+    const fleet::detail::WholeModels whole;
     result["weights_hash"] = checkpoint::weights_hash(engine::state_dict(*assembly.model.module));
     return result;
   }

@@ -77,6 +77,24 @@ TEST_F(TextData, WindowsMayOverlap) {
   EXPECT_THAT(row_of(windows.get(2).first), ElementsAre(4, 5, 6, 7));
 }
 
+TEST_F(TextData, WindowsOfAPartOfTheFile) {
+  const TokenWindows begin(numbers(20), {.sequence_length = 3, .tokens = 8});
+  EXPECT_EQ(begin.size(), 2);
+  EXPECT_THAT(row_of(begin.get(1).second), ElementsAre(4, 5, 6));
+  const TokenWindows end(numbers(20), {.sequence_length = 3, .first = 8});
+  EXPECT_EQ(end.size(), 3);
+  EXPECT_THAT(row_of(end.get(0).first), ElementsAre(8, 9, 10));
+  EXPECT_THAT(row_of(end.get(2).second), ElementsAre(15, 16, 17));
+  const auto refused = [&](const TokenWindowsOptions& options) {
+    return test::error_text<UsageError>([&] { TokenWindows(numbers(20), options); });
+  };
+  EXPECT_THAT(refused({.sequence_length = 3, .first = 12, .tokens = 9}),
+              HasSubstr("first = 12, tokens = 9: "));
+  EXPECT_THAT(refused({.sequence_length = 3, .first = 17}),
+              HasSubstr("has 3 tokens from 17 on, and a window takes 4"));
+  EXPECT_THAT(refused({.sequence_length = 3, .first = -1}), HasSubstr("first = -1"));
+}
+
 TEST_F(TextData, ALoaderBatchesWindows) {
   const TokenWindows windows(numbers(200), {.sequence_length = 8});
   for (const int workers : {0, 2}) {

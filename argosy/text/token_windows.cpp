@@ -1,5 +1,7 @@
 #include "argosy/text/token_windows.h"
 
+#include <fmt/format.h>
+
 #include <torch/types.h>
 
 #include "argosy/base/check.h"
@@ -22,13 +24,24 @@ TokenWindows::TokenWindows(TokenFile file, const TokenWindowsOptions& options)
   if (options_.stride == 0) {
     options_.stride = options_.sequence_length;
   }
-  const int64_t rest = file_.size() - options_.sequence_length - 1;
+  const int64_t all = file_.size();
+  ARGOSY_CHECK(options.first >= 0 && options.first <= all && options.tokens.value_or(0) >= 0 &&
+                   options.tokens.value_or(0) <= all - options.first,
+               kWindows,
+               "first = {}, tokens = {}: {} has {} tokens",
+               options.first,
+               options.tokens.value_or(all - options.first),
+               file_.path(),
+               all);
+  const int64_t tokens = options.tokens.value_or(all - options.first);
+  const int64_t rest = tokens - options_.sequence_length - 1;
   ARGOSY_CHECK(rest >= 0,
                kWindows,
-               "{} has {} tokens, and a window takes {} (sequence_length and the last target). Set "
-               "a shorter .sequence_length, or make the file of more text",
+               "{} has {} tokens{}, and a window takes {} (sequence_length and the last target). "
+               "Set a shorter .sequence_length, or make the file of more text",
                file_.path(),
-               file_.size(),
+               tokens,
+               tokens == all ? "" : fmt::format(" from {} on", options.first),
                options_.sequence_length + 1);
   size_ = rest / options_.stride + 1;
 }
@@ -39,7 +52,7 @@ void TokenWindows::write(int64_t index, int64_t* inputs, int64_t* targets) const
                "index {} is outside the data set of {} windows",
                index,
                size_);
-  const int64_t first = index * options_.stride;
+  const int64_t first = options_.first + index * options_.stride;
   const auto length = static_cast<size_t>(options_.sequence_length);
   file_.copy(first, {inputs, length});
   file_.copy(first + 1, {targets, length});

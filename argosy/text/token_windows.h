@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -17,6 +18,10 @@ struct TokenWindowsOptions {
   /// Tokens from the beginning of a window to that of the next. 0: sequence_length, so that every
   /// token but the first is a target once.
   int64_t stride = 0;
+  /// The tokens of the file that windows are made of: from `first` on, to the end or `tokens` of
+  /// them. What one set of windows leaves out, another can be evaluated on.
+  int64_t first = 0;
+  std::optional<int64_t> tokens{};
 };
 
 /// Windows of equal length over a token file, for a model that predicts the next token.
@@ -25,11 +30,11 @@ struct TokenWindowsOptions {
 ///     data::DataLoader loader(train, {.batch_size = 16, .shuffle = true, .num_workers = 2});
 ///     for (auto& [inputs, targets] : loader) ...  // i64 [16, 1024] each
 ///
-/// Window i has the tokens from i · stride on; its targets are the tokens that follow each of them.
-/// Documents are packed: a window goes on in the next one behind an end of text. What is left at
-/// the end and fills no window is left out.
-/// Errors: UsageError for options, and for a file that is shorter than a window.
-/// Thread-safe. Cost: a batch is copied once, from the mapped file into the batch.
+/// Window i has the tokens from first + i · stride on; its targets are the tokens that follow each
+/// of them. Documents are packed: a window goes on in the next one behind an end of text. What is
+/// left at the end and fills no window is left out. Errors: UsageError for options, and for a file,
+/// or a part of one, shorter than a window. Thread-safe. Cost: a batch is copied once, from the
+/// mapped file into the batch.
 class TokenWindows final {
  public:
   explicit TokenWindows(TokenFile file, const TokenWindowsOptions& options = {});

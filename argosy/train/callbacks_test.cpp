@@ -51,6 +51,42 @@ TEST(ProgressBarOfTraining, PrintsPaddlesLines) {
   });
 }
 
+struct WordsImpl : torch::nn::Module {
+  WordsImpl() { table = register_module("table", torch::nn::EmbeddingBag(9, 2)); }
+  torch::Tensor forward(const torch::Tensor& tokens) { return table->forward(tokens); }
+  torch::nn::EmbeddingBag table{nullptr};
+};
+TORCH_MODULE(Words);
+
+TEST(ProgressBarOfTraining, CountsTokens) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    auto now = std::chrono::steady_clock::time_point();
+    const auto clock = [&] { return now += std::chrono::milliseconds(5); };
+    const std::string text = printed([&](std::FILE* file) {
+      Words words;
+      Model model(words);
+      model.prepare(optim::SGD(words, {.lr = 0.1}), loss::CrossEntropy());
+      const data::TensorDataset<2> set(torch::arange(60).remainder(9).view({20, 3}),
+                                       torch::arange(20).remainder(2));
+      model.fit(set,
+                set,
+                {.batch_size = 4,
+                 .run_dir = folder.path().string(),
+                 .callbacks = {ProgBarLogger({.verbose = 2, .out = file, .now = clock})},
+                 .log = {.verbose = 0, .freq = 2}});
+    });
+    // Two batches of 4 times 3 tokens in 10 ms, then one in 5.
+    EXPECT_THAT(text, HasSubstr(" - 5ms/step - 2,400 tokens/s\nstep 4/5"));
+    EXPECT_THAT(text, ::testing::ContainsRegex("step 5/5 .* - 2,400 tokens/s\nEval"));
+    EXPECT_THAT(text, ::testing::ContainsRegex("step 5/5 - 5ms/step\n")) << "the evaluation";
+  });
+  std::ifstream records(folder.path() / "metrics.jsonl");
+  std::string first;
+  std::getline(records, first);
+  EXPECT_THAT(first, HasSubstr("\"tokens_per_second\""));
+}
+
 /// What rank 0 of a job prints of a training on the same global batches, without times.
 std::string lines_of(int ranks) {
   const test::TempDir folder;

@@ -84,13 +84,13 @@ Tensors Core::first_of(const Tensors& batch) const {
 }
 
 Tensors Core::labels_of(const Tensors& batch, const char* where) const {
-  ARGOSY_CHECK(batch.size() > network.inputs,
+  ARGOSY_CHECK(batch.size() > network.first_label,
                where,
                "a batch has {} tensor{}, all of which the network's forward takes: there are no "
                "labels for the loss. Let the data set's samples have one more field.",
                batch.size(),
                batch.size() == 1 ? "" : "s");
-  return here({batch.begin() + static_cast<std::ptrdiff_t>(network.inputs), batch.end()});
+  return here({batch.begin() + static_cast<std::ptrdiff_t>(network.first_label), batch.end()});
 }
 
 at::Device Core::device() const {

@@ -10,7 +10,9 @@
 #include <torch/torch.h>
 
 #include "argosy/fleet/fleet.h"
+#include "argosy/loss/from_network.h"
 #include "argosy/metrics/accuracy.h"
+#include "argosy/metrics/perplexity.h"
 #include "argosy/optim/optim.h"
 #include "argosy/os/fd.h"
 #include "argosy/train/amp_test_support.h"
@@ -513,6 +515,40 @@ TEST(Fit, WhatIsMissingIsSaid) {
     EXPECT_THAT(
         test::error_text<UsageError>([&] { model.fit(unlabelled, {.log = {.verbose = 0}}); }),
         HasSubstr("there are no labels for the loss"));
+  });
+}
+
+/// Computes its loss itself.
+struct LossNetImpl : torch::nn::Module {
+  LossNetImpl() { net = register_module("net", small_net()); }
+  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& labels) {
+    return torch::nn::functional::cross_entropy(net->forward(x), labels);
+  }
+  SmallNet net{nullptr};
+};
+struct LossNet : torch::nn::ModuleHolder<LossNetImpl> {
+  using torch::nn::ModuleHolder<LossNetImpl>::ModuleHolder;
+  static constexpr bool kTakesLabels = true;
+};
+
+TEST(Fit, ANetworkMayTakeTheLabelsAndReturnItsLoss) {
+  const FitOptions options{.batch_size = 4, .epochs = 2, .log = {.verbose = 0}};
+  run_job(2, [&](int) {
+    const SmallNet net = small_net();
+    const History usual = sgd_model(net, {.lr = 0.1}, {}).fit(blobs(50), blobs(25), options);
+    LossNet own;
+    Model model(own);
+    model.prepare(optim::SGD(own, {.lr = 0.1}), loss::FromNetwork(), {metrics::Perplexity()});
+    const History history = model.fit(blobs(50), blobs(25), options);
+    expect_same(own->parameters(), net->parameters());
+    ASSERT_EQ(history.epochs.size(), 2U);
+    for (std::size_t epoch = 0; epoch < 2; ++epoch) {
+      for (const std::string of : {"", "eval_"}) {
+        const double loss = history.epochs[epoch][of + "loss"];
+        EXPECT_EQ(loss, usual.epochs[epoch][of + "loss"]);
+        EXPECT_DOUBLE_EQ(history.epochs[epoch][of + "perplexity"], std::exp(loss));
+      }
+    }
   });
 }
 

@@ -46,6 +46,12 @@ void save_folder(const detail::Core& core, const std::filesystem::path& path) {
   saver.save(detail::capture(core), path.filename().string());
 }
 
+/// Where ranks divide the parameters, each has all of them while this lives. Collective.
+std::optional<fleet::detail::WholeModels> whole_where_divided() {
+  return fleet::strategy().shards() ? std::optional<fleet::detail::WholeModels>(std::in_place)
+                                    : std::nullopt;
+}
+
 }  // namespace
 
 Model::Model(Network network)
@@ -269,6 +275,7 @@ void Model::save(const std::string& path) const {
                "\"{}\"",
                path);
   core_->network.sync_buffers();
+  const auto whole = whole_where_divided();
   const detail::Judged judged(*core_);
   checkpoint::save_weights_together(network(), path, core_->group);
 }
@@ -277,6 +284,7 @@ engine::LoadResult Model::load(const std::string& path, const LoadModelOptions& 
   const bool whole = checkpoint::is_checkpoint(path) && core_->optimizer.has_value() &&
                      !options.partial && !options.reset_optimizer && options.renames.empty();
   if (!whole) {
+    const auto all_of_it = whole_where_divided();
     return checkpoint::load_weights(
         network(), path, {.renames = options.renames}, {.partial = options.partial});
   }

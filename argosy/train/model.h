@@ -70,7 +70,8 @@ struct LoadModelOptions {
 ///
 /// Network: a module holder, or a shared_ptr to a module, whose forward takes one to four tensors
 /// and returns tensors; or a DistributedDataParallel around one. Batches: a tensor, or a tuple or
-/// struct of tensors. Forward takes the first ones, and the others are labels.
+/// struct of tensors. Forward takes the first ones, and the others are labels. A network whose
+/// forward takes the labels too, and returns the loss, says so: see text::GptLoss.
 class Model final {
  public:
   /// Joins the job (fleet::init()) unless the program has. Collective.

@@ -20,6 +20,8 @@ namespace argosy::train {
 struct Network {
   std::shared_ptr<torch::nn::Module> module{};
   std::size_t inputs = 1;  ///< tensors that forward takes
+  /// The place of the first label in a batch: behind the inputs, unless forward takes labels too.
+  std::size_t first_label = 1;
   /// Forward of the distributed wrapper, which averages gradients.
   std::function<Tensors(const Tensors& inputs)> forward{};
   /// Forward of the network itself, which does not communicate.
@@ -72,6 +74,17 @@ std::shared_ptr<torch::nn::Module> pointer_of(const M& network) {
   }
 }
 
+/// A network says `static constexpr bool kTakesLabels = true` if its forward takes the labels too
+/// (and returns the loss: loss::FromNetwork). All but the first tensor of a batch are labels then.
+template <typename M>
+constexpr bool takes_labels() {
+  if constexpr (requires { M::kTakesLabels; }) {
+    return M::kTakesLabels;
+  } else {
+    return false;
+  }
+}
+
 /// Makes a Network of a wrapper over `M`.
 template <typename M>
 Network network_of(parallel::DistributedDataParallel<M> model) {
@@ -83,6 +96,7 @@ Network network_of(parallel::DistributedDataParallel<M> model) {
   auto inner = std::make_shared<M>(shared->module());
   return {.module = pointer_of(*inner),
           .inputs = kInputs,
+          .first_label = takes_labels<M>() ? 1 : kInputs,
           .forward =
               [shared, kEach](const Tensors& inputs) {
                 return call_with(

@@ -157,5 +157,29 @@ TEST(ShardedFit, TheCheckpointSaysHowManyVirtualRanks) {
   EXPECT_EQ(resumed.hash, plain.hash);
 }
 
+TEST(ShardedFit, SavesAndLoadsWholeWeights) {
+  const test::TempDir folder;
+  const std::string path = (folder.path() / "weights.pt").string();
+  testing::run_job(
+      2,
+      [&](int) {
+        SmallNet net = small_net();
+        Model model(net);
+        model.prepare(optim::AdamW(net, {.lr = 0.02}),
+                      loss::CrossEntropy(),
+                      {},
+                      {.ema = optim::ExponentialMovingAverageOptions{.decay = 0.5}});
+        (void)model.fit(blobs(48), {.batch_size = 4, .log = {.verbose = 0}});
+        model.save(path);
+        const Logs before = model.evaluate(blobs(24), {.batch_size = 4, .verbose = 0});
+        (void)model.fit(blobs(48), {.batch_size = 4, .log = {.verbose = 0}});
+        Model loaded = sgd_model(small_net(), {.lr = 0.1}, {});
+        EXPECT_EQ(loaded.load(path).loaded.size(), 4U);
+        const Logs after = loaded.evaluate(blobs(24), {.batch_size = 4, .verbose = 0});
+        EXPECT_EQ(after.to_string(), before.to_string());
+      },
+      divided(3, 2));
+}
+
 }  // namespace
 }  // namespace argosy::train

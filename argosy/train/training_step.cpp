@@ -42,7 +42,7 @@ std::span<const at::Tensor> TrainingStep::inputs() const {
 }
 
 std::span<const at::Tensor> TrainingStep::labels() const {
-  return std::span(batch_).subspan(inputs().size());
+  return std::span(batch_).subspan(std::min(batch_.size(), core_.network.first_label));
 }
 
 Tensors TrainingStep::forward() {

@@ -142,6 +142,9 @@ at::Tensor generate(const Gpt& model, const at::Tensor& prompts, const GenerateO
       }
       ended[place] = options.stop_token == token;
     }
+    if (options.on_tokens) {
+      options.on_tokens(chosen);
+    }
     next = chosen.to(prompts.device());
     all.push_back(next);
     if (std::all_of(ended.begin(), ended.end(), [](bool each) { return each; })) {

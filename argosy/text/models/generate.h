@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include <ATen/core/Tensor.h>
@@ -18,6 +19,8 @@ struct GenerateOptions {
   uint64_t seed = 0;       ///< of the random numbers; unused with temperature 0
   /// A sequence ends after this token. The rest of its row is filled with it.
   std::optional<int64_t> stop_token{};
+  /// Called with the tokens [N] of each step as soon as they are chosen.
+  std::function<void(const at::Tensor& tokens)> on_tokens{};
 
   /// Errors: UsageError that names the field.
   void validate() const;

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <functional>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -16,6 +19,9 @@ namespace {
 
 constexpr const char* kOptions = "text.GptOptions";
 constexpr const char* kText = "text.gpt_options";
+
+/// Values of a head in every GPT-2.
+constexpr int64_t kHeadWidth = 64;
 
 /// A field by its name in a text.
 using Member = std::variant<int64_t GptOptions::*,
@@ -148,13 +154,12 @@ std::vector<std::pair<std::string, GptOptions>> named_shapes() {
 }
 
 GptOptions shape_of_name(std::string_view name) {
-  std::vector<std::string> known;
   for (auto& [key, options] : named_shapes()) {
     if (key == name) {
       return options;
     }
-    known.push_back(key);
   }
+  const std::vector<std::string> known = gpt_names();
   throw UsageError(kText,
                    fmt::format("unknown model \"{}\": expected one of {}{}",
                                name,
@@ -259,6 +264,7 @@ void GptOptions::validate() const {
 GptOptions gpt_options(std::string_view text) {
   const std::size_t colon = text.find(':');
   GptOptions options = shape_of_name(strings::trim(text.substr(0, colon)));
+  std::set<std::string, std::less<>> given;
   if (colon != std::string_view::npos) {
     for (const std::string& piece : strings::split(text.substr(colon + 1), ',')) {
       const std::size_t equals = piece.find('=');
@@ -267,13 +273,36 @@ GptOptions gpt_options(std::string_view text) {
                    "expected field=value, got \"{}\" in \"{}\"",
                    piece,
                    text);
-      set_field(options,
-                strings::trim(std::string_view(piece).substr(0, equals)),
-                strings::trim(std::string_view(piece).substr(equals + 1)));
+      const auto name = strings::trim(std::string_view(piece).substr(0, equals));
+      set_field(options, name, strings::trim(std::string_view(piece).substr(equals + 1)));
+      given.emplace(name);
     }
+  }
+  if (given.contains("width") && !given.contains("heads") && options.width % kHeadWidth == 0) {
+    options.heads = options.width / kHeadWidth;
   }
   options.validate();
   return options;
+}
+
+std::vector<std::string> gpt_names() {
+  std::vector<std::string> names;
+  for (auto& [name, options] : named_shapes()) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<std::pair<std::string, std::string>> fields_of(const GptOptions& options) {
+  std::vector<std::pair<std::string, std::string>> fields;
+  for (const Field& field : kFields) {
+    std::visit(
+        [&]<typename T>(T GptOptions::*member) {
+          fields.emplace_back(field.name, written(options.*member));
+        },
+        field.member);
+  }
+  return fields;
 }
 
 std::string to_string(const GptOptions& options) {

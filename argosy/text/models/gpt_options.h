@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace argosy::text {
 
@@ -74,15 +76,19 @@ struct GptOptions {
 /// Reads a shape as it is written on a command line: a name, then fields of GptOptions.
 ///
 ///     gpt2                                  a published size
-///     gpt:layers=4,width=256,heads=4        GPT-2's kind of block; "llama:…" is Llama's
+///     gpt:layers=4,width=256                GPT-2's kind of block; "llama:…" is Llama's
 ///     llama3-8b:context=4096,dropout=0.1    any name may be followed by fields
 ///
 /// Names: gpt (the same as gpt2), gpt2, gpt2-medium, gpt2-large, gpt2-xl, llama, tinyllama-1.1b,
 /// llama-7b, llama2-7b, llama3-8b. Values: numbers; yes or no; layer or rms; learned or rotary;
-/// gelu or swiglu.
+/// gelu or swiglu. A width without heads has a head for each 64 values, as GPT-2 has, if it can.
 /// Errors: UsageError for an unknown name or field, with the nearest known one, or for a value that
 /// does not fit; then those of validate().
 [[nodiscard]] GptOptions gpt_options(std::string_view text);
+/// Returns the names that gpt_options() knows.
+[[nodiscard]] std::vector<std::string> gpt_names();
+/// Returns each field with its value, as gpt_options() reads them: {"layers", "12"}.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> fields_of(const GptOptions& options);
 
 /// Returns a text that gpt_options() reads: "gpt:…" or "llama:…" and the fields that differ.
 [[nodiscard]] std::string to_string(const GptOptions& options);

@@ -51,6 +51,10 @@ TEST(GptOptions, AreReadFromAText) {
       ",heads=8,kv_heads=2,dropout=0.25,bias=yes,tied=yes,rope_theta=1e6");
   EXPECT_EQ(options.layers, 4);
   EXPECT_EQ(options.width, 256);
+  EXPECT_EQ(gpt_options("gpt:width=256").heads, 4);
+  EXPECT_EQ(gpt_options("gpt:width=256,heads=8").heads, 8);
+  EXPECT_EQ(gpt_options("gpt:width=96").heads, 12) << "which fits";
+  EXPECT_EQ(gpt_options("gpt:layers=2").heads, 12);
   EXPECT_EQ(options.heads, 8);
   EXPECT_EQ(options.kv_heads, 2);
   EXPECT_EQ(options.dropout, 0.25);

@@ -106,7 +106,7 @@ void Board<Writer>::on_train_batch_end(const Step& step) {
     };
     add("loss", figures->loss);
     add("lr", figures->lr);
-    add(figures->rate_name(), figures->samples_per_second);
+    add(figures->counted.rate_name(), figures->rate());
     add("input_wait", figures->input_wait);
     for (const auto& [name, value] : figures->metrics) {
       add(name, value);

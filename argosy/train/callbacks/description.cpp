@@ -33,7 +33,7 @@ std::string network_name(const torch::nn::Module& network) {
 ordered_json optimizer_of(const Training& training) {
   const optim::Optimizer& optimizer = training.model.optimizer();
   const std::vector<optim::GroupInfo>& groups = optimizer.param_groups();
-  ordered_json about{{"name", optimizer.state_dict().optimizer},
+  ordered_json about{{"name", optimizer.impl()->name()},
                      {"lr", training.base_lr},
                      {"weight_decay", in_words(groups.front().weight_decay)}};
   for (const auto& [name, value] : optimizer.impl()->choices()) {

@@ -69,7 +69,7 @@ std::optional<TrainFigures> TrainWindow::add(const Step& step) {
     return std::nullopt;
   }
   samples_ += step.samples;
-  pictures_ = step.inputs.empty() || step.inputs[0].dim() == 4;
+  counted_ = counted_in(step.inputs, counted_);
   if (!due_) {
     return std::nullopt;
   }
@@ -82,7 +82,7 @@ std::optional<TrainFigures> TrainWindow::add(const Step& step) {
       .loss = step.loss,
       .lr = step.lr,
       .samples_per_second = some_time ? static_cast<double>(samples_) / seconds : 0,
-      .pictures = pictures_,
+      .counted = counted_,
       .input_wait = some_time ? std::min(waited_ / seconds, 1.0) : 0,
       .metrics = std::exchange(metrics_, {})};
   begun_ = now;
@@ -108,7 +108,7 @@ nlohmann::ordered_json train_record(const TrainFigures& figures) {
                                 {"split", "train"},
                                 {"loss", figures.loss},
                                 {"lr", figures.lr},
-                                {figures.rate_name(), figures.samples_per_second},
+                                {figures.counted.rate_name(), figures.rate()},
                                 {"input_wait", figures.input_wait}};
   if (!figures.metrics.empty()) {
     record["metrics"] = to_object(figures.metrics);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "argosy/train/callback.h"
+#include "argosy/train/counted.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -18,13 +19,13 @@ struct TrainFigures {
   double loss = 0;                ///< loss of the last update
   double lr = 0;                  ///< its learning rate
   double samples_per_second = 0;  ///< of all ranks
-  bool pictures = true;           ///< the samples are pictures: [N, C, H, W]
+  Counted counted{};              ///< what a sample is
   double input_wait = 0;          ///< this rank's share of the time, 0 to 1
   Logs metrics{};                 ///< since the epoch's begin; empty if there are no new values
 
-  /// The name of samples_per_second in records.
-  [[nodiscard]] const char* rate_name() const {
-    return pictures ? "images_per_second" : "samples_per_second";
+  /// The speed as records have it: images, tokens or samples per second.
+  [[nodiscard]] double rate() const {
+    return samples_per_second * static_cast<double>(counted.in_a_sample);
   }
 };
 
@@ -48,7 +49,7 @@ class TrainWindow final {
   Clock::time_point begun_{};
   double waited_ = 0;
   int64_t samples_ = 0;
-  bool pictures_ = true;
+  Counted counted_{};
   bool due_ = false;
   Logs metrics_;
 };

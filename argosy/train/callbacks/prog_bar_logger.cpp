@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
 #include "argosy/base/terminal.h"
+#include "argosy/base/text.h"
 #include "argosy/events/progress_bar.h"
+#include "argosy/train/counted.h"
 #include "argosy/train/model.h"
 
 namespace argosy::train {
@@ -61,10 +64,11 @@ struct ProgBarLogger::Pass {
   int64_t batches = 0;        // since the begin
   int64_t batch_of_line = 0;  // of these until the last line
   int64_t samples_since_line = 0;
-  double waited_since_line = 0;  // for the loader
-  double waited = 0;             // the same since the begin, where that is what is told
-  std::string metrics{};         // the latest, for a bar that is drawn between two of them
-  bool open = false;             // a line that is redrawn stands on the terminal
+  int64_t tokens_since_line = 0;  // 0: the samples are no tokens
+  double waited_since_line = 0;   // for the loader
+  double waited = 0;              // the same since the begin, where that is what is told
+  std::string metrics{};          // the latest, for a bar that is drawn between two of them
+  bool open = false;              // a line that is redrawn stands on the terminal
 };
 
 ProgBarLogger::ProgBarLogger(ProgBarLoggerOptions options) : options_(std::move(options)) {}
@@ -113,8 +117,12 @@ void ProgBarLogger::show(int64_t batch, const std::string& figures, int64_t samp
     line += fmt::format(" - ETA: {}", left(each * static_cast<double>(*batches_ - done)));
   }
   line += " - " + per_step(each);
+  const double seconds = Seconds(now - pass.line).count();
+  if (pass.tokens_since_line > 0 && seconds > 0) {
+    const double rate = static_cast<double>(pass.tokens_since_line) / seconds;
+    line += fmt::format(" - {} tokens/s", text::count(std::llround(rate)));
+  }
   if (verbose_ == 3) {
-    const double seconds = Seconds(now - pass.line).count();
     const auto batches = static_cast<double>(pass.batches - pass.batch_of_line);
     line += fmt::format(
         " - avg_reader_cost: {:.5f} sec - avg_batch_cost: {:.5f} sec - ips: {:.5f} samples/sec",
@@ -125,6 +133,7 @@ void ProgBarLogger::show(int64_t batch, const std::string& figures, int64_t samp
   pass.line = pass.drawn = now;
   pass.batch_of_line = pass.batches;
   pass.samples_since_line = 0;
+  pass.tokens_since_line = 0;
   pass.waited_since_line = 0;
   if (bar) {
     const int columns =
@@ -186,6 +195,10 @@ void ProgBarLogger::on_train_batch_end(const Step& step) {
     pass_->metrics = " - " + step.logs.to_string();
   }
   figures += pass_->metrics;
+  const Counted counted = counted_in(step.inputs, {});
+  if (step.updates && std::string_view(counted.things) == "tokens") {
+    pass_->tokens_since_line += step.samples * counted.in_a_sample;
+  }
   show(step.batch, figures, step.updates ? step.samples : 0, last);
 }
 

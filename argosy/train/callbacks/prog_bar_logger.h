@@ -27,7 +27,8 @@ struct ProgBarLoggerOptions {
 ///
 /// verbose 1 draws a bar on a terminal, and writes the lines of 2 elsewhere. 2 writes a line every
 /// log_freq batches. 3 adds "avg_reader_cost: 0.00012 sec - avg_batch_cost: 0.01 sec - ips: 1234.5
-/// samples/sec" over the batches since the last line; the reader's cost is the first rank's. Other
+/// samples/sec" over the batches since the last line; the reader's cost is the first rank's. Where
+/// batches are tokens, a line of training ends with "12,345 tokens/s" since the last one. Other
 /// figures cover all ranks. The loss is that of the last update, a metric's value that of the epoch
 /// so far (on a bar, up to the last log_freq-th batch).
 /// Source of the format: Paddle 3.3, hapi/progressbar.py and hapi/callbacks.py.

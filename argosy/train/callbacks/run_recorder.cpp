@@ -81,7 +81,7 @@ void RankFigures::add(const Step& step) {
   const Clock::time_point now = Clock::now();
   seconds_ += std::chrono::duration<double>(now - std::exchange(mark_, now)).count();
   if (!step.inputs.empty() && step.inputs[0].dim() > 0) {
-    pictures_ = step.inputs[0].dim() == 4;
+    counted_ = counted_in(step.inputs, counted_);
     samples_ += step.inputs[0].size(0);
   }
 }
@@ -94,8 +94,7 @@ nlohmann::ordered_json RankFigures::about(const Model& model) const {
       {"device", parameters.empty() ? "cpu" : parameters.front().second.device().str()},
       {"threads", at::get_num_threads()}};
   if (seconds_ > 0) {
-    about[pictures_ ? "images_per_second" : "samples_per_second"] =
-        static_cast<double>(samples_) / seconds_;
+    about[counted_.rate_name()] = static_cast<double>(samples_ * counted_.in_a_sample) / seconds_;
     about["input_wait"] = std::min(input_ / seconds_, 1.0);
     about["comm_wait"] = std::min(communication_ / seconds_, 1.0);
   }

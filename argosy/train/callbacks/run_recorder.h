@@ -12,6 +12,7 @@
 #include "argosy/train/callbacks/eval_samples.h"
 #include "argosy/train/callbacks/loggers.h"
 #include "argosy/train/callbacks/timeline_logger.h"
+#include "argosy/train/counted.h"
 
 namespace argosy::train::detail {
 
@@ -31,8 +32,8 @@ class RankFigures final {
   double seconds_ = 0;  // of training, without evaluations
   double input_ = 0;
   double communication_ = 0;
-  int64_t samples_ = 0;   // of this rank
-  bool pictures_ = true;  // [N, C, H, W]
+  int64_t samples_ = 0;  // of this rank
+  Counted counted_{};    // what they are
 };
 
 /// Writes the folder of a run, as docs/reference/runs.md describes it. fit() adds this callback if
