@@ -566,7 +566,8 @@ class FlatOptimizer final : public OptimizerImpl {
   void fill_states(Slot& slot, Active& one) const {
     if (slot.states.empty()) {
       for (std::size_t k = 0; k < rule_->state_names().size(); ++k) {
-        slot.states.push_back(new_state(one.param));
+        slot.states.push_back(sharded_ != nullptr ? sharded_->make_state(one.param)
+                                                  : new_state(one.param));
       }
     }
     for (std::size_t k = 0; k < slot.states.size(); ++k) {

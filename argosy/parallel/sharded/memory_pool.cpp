@@ -62,6 +62,14 @@ at::Tensor MemoryPool::make(int64_t elements, const at::TensorOptions& options) 
   return memory->make_flat(elements, whole);
 }
 
+at::Tensor MemoryPool::make_part(int64_t elements,
+                                 const at::TensorOptions& whole,
+                                 const at::TensorOptions& part) const {
+  return options_.make_part != nullptr && whole.dtype() != part.dtype()
+             ? options_.make_part(elements, part)
+             : lasting(elements, part);
+}
+
 std::vector<at::Tensor> parts_of(const at::Tensor& flat, int count, const std::vector<int>& order) {
   const std::vector<at::Tensor> parts = flat.chunk(count);
   std::vector<at::Tensor> ordered;
@@ -247,7 +255,7 @@ at::Tensor MemoryPool::take(int64_t elements, const at::TensorOptions& options) 
   };
   const auto found = std::ranges::find_if(spare_, fits);
   if (found == spare_.end()) {
-    return lasting(elements, options);
+    return options.device().is_cpu() ? lasting(elements, options) : at::empty({elements}, options);
   }
   const at::Tensor taken = *found;
   spare_.erase(found);
@@ -286,7 +294,7 @@ ShardedMemory::ShardedMemory(std::shared_ptr<MemoryPool> pool,
     : pool_(std::move(pool)),
       number_(number),
       options_(whole),
-      part_(lasting(elements / pool_->group().size(), part)) {}
+      part_(pool_->make_part(elements / pool_->group().size(), whole, part)) {}
 
 ShardedMemory::~ShardedMemory() {
   pool_->forget(*this);
