@@ -21,6 +21,7 @@
 #include "argosy/fleet/gradient_merge.h"
 #include "argosy/fleet/large_batch.h"
 #include "argosy/parallel/any_rank.h"
+#include "argosy/parallel/recompute_blocks.h"
 #include "argosy/rendezvous/environment.h"
 
 #include <nlohmann/json.hpp>
@@ -214,10 +215,11 @@ std::vector<std::shared_ptr<parallel::ddp::Core>> divide_steps(const Job& state,
     each->watch(optimizer);
   }
   const DistributedStrategy& wanted = state.strategy;
-  const bool scatters = wanted.scatter_gradients || wanted.shards();
-  const bool worth_it =
-      bytes >= kWorthDividing || wanted.share_parameters || wanted.overlap_update || scatters;
-  const bool in_reach = on_cpu || scatters;
+  const bool divides_state = wanted.shards() && wanted.sharding_configs.stage == 1;
+  const bool scatters = wanted.scatter_gradients || (wanted.shards() && !divides_state);
+  const bool worth_it = bytes >= kWorthDividing || wanted.share_parameters ||
+                        wanted.overlap_update || scatters || divides_state;
+  const bool in_reach = on_cpu || scatters || divides_state;
   ARGOSY_CHECK(!wanted.shards() || one_model,
                "fleet.distributed_optimizer",
                "sharding: the optimizer's parameters belong to several distributed models. Give "
@@ -227,6 +229,7 @@ std::vector<std::shared_ptr<parallel::ddp::Core>> divide_steps(const Job& state,
     divided = model->divide_step(optimizer,
                                  {.share_parameters = wanted.share_parameters,
                                   .overlap_update = wanted.overlap_update,
+                                  .divide_state = divides_state,
                                   .scatter_gradients = scatters});
   }
   const char* const obstacle = !wanted.divide_update     ? "divide_update is off"
@@ -469,7 +472,11 @@ parallel::DdpOptions ddp_options() {
     shard = parallel::ShardOptions{.degree = static_cast<int>(mesh().size("sharding")),
                                    .units = given.units,
                                    .unit_bytes = given.unit_bytes,
-                                   .reshard_after_forward = given.reshard_after_forward};
+                                   .reshard_after_forward = given.reshard_after_forward,
+                                   .mixed_precision = pure_precision()};
+    if (!given.offload_folder.empty()) {
+      shard->offload = parallel::Offload{given.offload_folder};
+    }
   }
   return {.first_bucket_bytes = static_cast<int64_t>(wanted.last_comm_group_size_MB * kMiB),
           .bucket_cap_bytes = static_cast<int64_t>(wanted.fuse_grad_size_in_MB * kMiB),
@@ -488,9 +495,61 @@ parallel::DdpOptions ddp_options() {
 
 std::optional<at::ScalarType> amp_dtype() {
   const DistributedStrategy& wanted = strategy();
-  return !wanted.amp                             ? std::nullopt
-         : wanted.amp_configs.dtype == "float16" ? std::optional(at::kHalf)
-                                                 : std::optional(at::kBFloat16);
+  return !wanted.amp || pure_precision().has_value() ? std::nullopt
+         : wanted.amp_configs.dtype == "float16"     ? std::optional(at::kHalf)
+                                                     : std::optional(at::kBFloat16);
+}
+
+std::optional<parallel::MixedPrecision> pure_precision() {
+  const AmpConfigs& given = strategy().amp_configs;
+  if (!strategy().amp || !(given.use_pure_fp16 || given.use_pure_bf16)) {
+    return std::nullopt;
+  }
+  parallel::MixedPrecision mixed{.param_dtype = given.use_pure_fp16 ? at::kHalf : at::kBFloat16,
+                                 .output_dtype = at::kFloat};
+  if (given.master_grad) {
+    mixed.reduce_dtype = at::kFloat;
+  }
+  return mixed;
+}
+
+void recompute_blocks(torch::nn::Module& module) {
+  parallel::recompute_blocks(module, strategy().recompute_configs.checkpoints);
+}
+
+void make_folder(const std::string& path) {
+  std::string error;
+  if (worker_index() == 0) {
+    std::error_code code;
+    std::filesystem::create_directories(path, code);
+    error = code ? code.message() : "";
+  }
+  error = comm::broadcast_object(error, group());
+  if (!error.empty()) {
+    throw CheckpointError("fleet.save_group_sharded_model",
+                          fmt::format("cannot make the folder {}: {}", path, error));
+  }
+}
+
+void save_state(const optim::Optimizer& optimizer, const std::string& path) {
+  engine::StateDict all;
+  for (const auto& [name, states] : optimizer.state_dict().parameters) {
+    for (const auto& [state, tensor] : states) {
+      all.set(name + "/" + state, tensor);
+    }
+  }
+  std::string error;
+  if (worker_index() == 0) {
+    try {
+      checkpoint::save_weights(all, path);
+    } catch (const std::exception& failure) {
+      error = failure.what();
+    }
+  }
+  error = comm::broadcast_object(error, group());
+  if (!error.empty()) {
+    throw CheckpointError("fleet.save_group_sharded_model", error);
+  }
 }
 
 optim::GradScalerOptions amp_scaler() {
@@ -606,7 +665,7 @@ optim::Optimizer prepared(const optim::Optimizer& given) {
   }
   optim::Optimizer optimizer = is_prepared(given) ? given : for_large_batches(given, wanted);
   std::vector<std::shared_ptr<parallel::ddp::Core>> models;
-  if (state.group.size() > 1) {
+  if (state.group.size() > 1 || pure_precision().has_value()) {  // one process has masters, too
     models = divide_steps(state, optimizer);
   }
   for (const auto& other : state.prepared) {

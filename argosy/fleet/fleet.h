@@ -146,6 +146,10 @@ namespace detail {
 /// Returns the dtype of the strategy's amp, or nullopt if it is off.
 [[nodiscard]] std::optional<at::ScalarType> amp_dtype();
 [[nodiscard]] optim::GradScalerOptions amp_scaler();
+/// Returns what amp_configs says of 16-bit parameters (O2); nullopt: they are f32.
+[[nodiscard]] std::optional<parallel::MixedPrecision> pure_precision();
+/// Those of the strategy's recompute.
+void recompute_blocks(torch::nn::Module& module);
 /// Goes on with another number of virtual ranks; 0: the strategy's. `asked`: somebody chose them,
 /// so that what spoils their promise is told once. Collective, between two updates. Errors:
 /// ConfigError on all ranks that were given different numbers.
@@ -172,6 +176,9 @@ class WholeModels final {
   WholeModels(WholeModels&&) = delete;
   WholeModels& operator=(WholeModels&&) = delete;
 };
+/// For save_group_sharded_model().
+void make_folder(const std::string& path);
+void save_state(const optim::Optimizer& optimizer, const std::string& path);
 /// True if distributed_optimizer() has seen it, under any handle.
 [[nodiscard]] bool is_prepared(const optim::Optimizer& optimizer);
 void print_line(const std::string& text);
@@ -185,6 +192,9 @@ template <typename Module>
     parallel::convert_sync_batchnorm(module, group());
   }
   parallel::DistributedDataParallel model(std::move(module), group(), detail::ddp_options());
+  if (strategy().recompute) {
+    detail::recompute_blocks(*model.operator->());
+  }
   if (strategy().fp16_allreduce) {
     model.register_comm_hook(parallel::fp16_compress(), "fp16");
   } else if (strategy().bf16_allreduce) {
@@ -245,6 +255,22 @@ void save(const Model& model, const std::string& path) {
   detail::check_outside_of_passes("fleet.save");
   const detail::WholeModels whole;
   checkpoint::save_weights_together(engine::module_of(model), path, group());
+}
+
+/// Writes what group_sharded_parallel() or distributed_model() trains into the folder `output`,
+/// which need not exist: `model.pdparams`, which paddle.load() reads, and, given an optimizer, its
+/// state as `model.opt.safetensors`, a tensor for each "<parameter>/<state>". For other programs:
+/// a training of Argosy resumes from its checkpoints. Load weights before wrapping.
+/// Collective. Errors: as of save(). Source: paddle.distributed.sharding.save_group_sharded_model.
+template <typename Model>
+void save_group_sharded_model(const Model& model,
+                              const std::string& output,
+                              const optim::Optimizer* optimizer = nullptr) {
+  detail::make_folder(output);
+  save(model, output + "/model.pdparams");
+  if (optimizer != nullptr) {
+    detail::save_state(*optimizer, output + "/model.opt.safetensors");
+  }
 }
 
 /// Returns the folder for this run's results, which exists and is equal on all ranks:

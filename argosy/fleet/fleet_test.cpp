@@ -17,6 +17,7 @@
 #include "argosy/fleet/fleet_test_support.h"
 #include "argosy/fleet/progress.h"
 #include "argosy/optim/sgd.h"
+#include "argosy/parallel/sharded/group_sharded.h"
 
 #include "tests/support/error_text.h"
 #include "tests/support/run_ranks.h"
@@ -191,6 +192,88 @@ TEST(Fleet, GradientsAreScatteredWhereThatIsAskedFor) {
   train(2, "gloo", {});
   train(2, "shm", {.scatter_gradients = true});
   train(1, "gloo", {.scatter_gradients = true});
+}
+
+TEST(Fleet, ShardingOfStageOneLeavesGradientsWhole) {
+  for (const int64_t stage : {1, 2}) {
+    ::setenv("ARGOSY_BACKEND", "gloo", 1);
+    run_job(2,
+            [&](const std::string&) {
+              auto model = distributed_model(torch::nn::Linear(3, 5));
+              auto optimizer = distributed_optimizer(optim::Adam(model, {.lr = 0.1}));
+              ASSERT_NE(optimizer.impl()->sharded(), nullptr);
+              EXPECT_EQ(optimizer.impl()->sharded()->has_whole_gradients(), stage == 1);
+              model(torch::ones({2, 3})).sum().backward();
+              EXPECT_EQ(model->weight.grad().storage().data() != nullptr, stage == 1);
+              optimizer.step();
+              (void)optimizer.state_dict();
+            },
+            {.sharding = true, .sharding_configs = {.stage = stage}});
+    ::unsetenv("ARGOSY_BACKEND");
+  }
+}
+
+/// The row of layers of a user, as a Sequential.
+torch::nn::Sequential rows() {
+  torch::manual_seed(3);
+  torch::nn::Sequential all;
+  for (int i = 0; i < 3; ++i) {
+    all->push_back(torch::nn::Linear(4, 4));
+    all->push_back(torch::nn::Dropout(0.3));
+  }
+  return all;
+}
+
+TEST(Fleet, RecomputeOfTheStrategyHasTheBits) {
+  for (const bool sharding : {false, true}) {
+    run_job(2,
+            [&](const std::string&) {
+              torch::nn::Sequential net = rows();
+              auto model = distributed_model(net);
+              torch::nn::Sequential same = rows();
+              parallel::DistributedDataParallel plain(same, group());
+              const auto grads = [&](auto& wrapper) {
+                torch::manual_seed(7);
+                const at::Tensor x = torch::ones({3, 4}).mul(worker_index() + 1);
+                wrapper.template forward<at::Tensor>(x).square().sum().backward();
+                std::vector<at::Tensor> all;
+                for (const at::Tensor& parameter : wrapper.parameters()) {
+                  all.push_back(parameter.grad().clone());
+                }
+                return all;
+              };
+              const auto got = grads(model);
+              const auto wanted = grads(plain);
+              for (size_t i = 0; i < got.size(); ++i) {
+                EXPECT_TRUE(got[i].equal(wanted[i])) << i;
+              }
+              EXPECT_THAT(test::error_text<UsageError>([&] { (void)net->clone(); }),
+                          HasSubstr("computed again cannot be cloned"));
+              EXPECT_THAT(test::error_text<UsageError>(
+                              [] { (void)distributed_model(torch::nn::Linear(2, 1)); }),
+                          HasSubstr("the model has no blocks"));
+            },
+            {.recompute = true, .sharding = sharding, .sharding_configs = {.unit_bytes = 0}});
+  }
+}
+
+TEST(Fleet, AGroupShardedModelIsSavedWhole) {
+  run_job(2, [&](const std::string& folder) {
+    torch::nn::Linear net(3, 5);
+    auto sharded =
+        parallel::group_sharded_parallel(net, optim::Adam(net, {.lr = 0.1}), "p_g_os", group());
+    detail::register_model(engine::named_parameters(sharded.model), sharded.model.core());
+    sharded.model(torch::ones({2, 3})).sum().backward();
+    sharded.optimizer.step();
+    const std::string output = folder + "/out/model";
+    save_group_sharded_model(sharded.model, output, &sharded.optimizer);
+    const engine::StateDict weights = checkpoint::read_weights(output + "/model.pdparams");
+    EXPECT_TRUE(weights.at("weight").t().equal(net->weight) ||
+                weights.at("weight").equal(net->weight));
+    const engine::StateDict state = checkpoint::read_weights(output + "/model.opt.safetensors");
+    EXPECT_TRUE(state.at("weight/exp_avg")
+                    .equal(sharded.optimizer.state_dict().find("weight")->at("exp_avg")));
+  });
 }
 
 /// Ranks that divide their steps find out when one makes another.

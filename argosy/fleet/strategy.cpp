@@ -35,7 +35,6 @@ struct Unsupported {
 };
 
 constexpr Unsupported kUnsupported[] = {
-    {"recompute", &S::recompute},
     {"localsgd", &S::localsgd},
     {"adaptive_localsgd", &S::adaptive_localsgd},
     {"dgc", &S::dgc, "fp16_allreduce and bf16_allreduce halve the traffic"},
@@ -92,6 +91,13 @@ void for_each_field(ShardingConfigs& configs, const Visit& visit) {
   visit("units", configs.units);
   visit("unit_bytes", configs.unit_bytes);
   visit("reshard_after_forward", configs.reshard_after_forward);
+  visit("offload_folder", configs.offload_folder);
+}
+template <typename Visit>
+void for_each_field(RecomputeConfigs& configs, const Visit& visit) {
+  visit("checkpoints", configs.checkpoints);
+  visit("enable_offload", configs.enable_offload);
+  visit("checkpoint_shape", configs.checkpoint_shape);
 }
 template <typename Visit>
 void for_each_field(AmpConfigs& configs, const Visit& visit) {
@@ -107,6 +113,7 @@ void for_each_field(AmpConfigs& configs, const Visit& visit) {
   visit("custom_black_varnames", configs.custom_black_varnames);
   visit("use_pure_fp16", configs.use_pure_fp16);
   visit("use_pure_bf16", configs.use_pure_bf16);
+  visit("master_grad", configs.master_grad);
   visit("use_fp16_guard", configs.use_fp16_guard);
   visit("use_optimizer_fp16", configs.use_optimizer_fp16);
 }
@@ -134,6 +141,8 @@ void for_each_field(S& strategy, const Visit& visit) {
   visit("gradient_merge_configs", strategy.gradient_merge_configs);
   visit("amp", strategy.amp);
   visit("amp_configs", strategy.amp_configs);
+  visit("recompute", strategy.recompute);
+  visit("recompute_configs", strategy.recompute_configs);
   visit("hybrid_configs", strategy.hybrid_configs);
   visit("hybrid_order", strategy.hybrid_order);
   visit("sharding", strategy.sharding);
@@ -166,6 +175,14 @@ void read(const std::string& where, const nlohmann::json& value, bool& field) {
 void read(const std::string& where, const nlohmann::json& value, std::string& field) {
   expect(value.is_string(), "a text", where, value);
   field = value.get<std::string>();
+}
+void read(const std::string& where, const nlohmann::json& value, std::vector<int64_t>& field) {
+  const auto is_whole = [](const nlohmann::json& each) { return each.is_number_integer(); };
+  expect(value.is_array() && std::all_of(value.begin(), value.end(), is_whole),
+         "a list of whole numbers",
+         where,
+         value);
+  field = value.get<std::vector<int64_t>>();
 }
 void read(const std::string& where, const nlohmann::json& value, std::vector<std::string>& field) {
   const auto is_text = [](const nlohmann::json& each) { return each.is_string(); };
@@ -231,6 +248,34 @@ nlohmann::ordered_json written(Field& field) {
                      docs_page("docs/reference/coming_from_paddle.md#distributedstrategy")));
 }
 
+/// 16-bit parameters with f32 masters.
+void check_pure(const S& strategy) {
+  const AmpConfigs& given = strategy.amp_configs;
+  if (given.use_pure_fp16 && given.use_pure_bf16) {
+    refuse("amp_configs: use_pure_fp16 and use_pure_bf16 exclude each other. Choose one.");
+  }
+  if (!strategy.amp || !strategy.shards() || strategy.sharding_configs.stage != 3) {
+    refuse(
+        "amp_configs.use_pure_bf16 (or use_pure_fp16) needs amp = true and sharding of stage 3, "
+        "where masters are divided among the ranks. To keep all values on each rank, give "
+        "sharding = true and hybrid_configs {\"sharding\": 1}.");
+  }
+}
+
+void check_recompute(const S& strategy) {
+  const RecomputeConfigs& given = strategy.recompute_configs;
+  if (given.enable_offload) {
+    refuse_unsupported(
+        "recompute_configs.enable_offload", "false", "arguments of blocks stay in memory");
+  }
+  if (!given.checkpoint_shape.empty()) {
+    refuse_unsupported("recompute_configs.checkpoint_shape", "empty", "nothing is offloaded");
+  }
+  if (!strategy.recompute && !given.checkpoints.empty()) {
+    refuse("recompute_configs.checkpoints has names, and recompute is off. Set recompute = true.");
+  }
+}
+
 /// Errors: ConfigError for a setting that nothing stands behind, and for a number out of range.
 void check_amp(const S& strategy) {
   const AmpConfigs& given = strategy.amp_configs;
@@ -253,9 +298,7 @@ void check_amp(const S& strategy) {
   only(given.custom_white_list.empty(), "custom_white_list", "empty", kLists);
   only(given.custom_black_list.empty(), "custom_black_list", "empty", kLists);
   only(given.custom_black_varnames.empty(), "custom_black_varnames", "empty", kLists);
-  constexpr const char* kPure = "weights and the optimizer's state stay f32";
-  only(!given.use_pure_fp16, "use_pure_fp16", "false", kPure);
-  only(!given.use_pure_bf16, "use_pure_bf16", "false", kPure);
+  constexpr const char* kPure = "masters and the optimizer's state stay f32";
   only(given.use_fp16_guard, "use_fp16_guard", "true", kPure);
   only(!given.use_optimizer_fp16, "use_optimizer_fp16", "false", kPure);
 
@@ -283,6 +326,13 @@ void check_amp(const S& strategy) {
           "dtype",
           R"("bfloat16" or "float16")",
           "\"" + given.dtype + "\"");
+  if (given.use_pure_fp16 || given.use_pure_bf16) {
+    check_pure(strategy);
+  } else if (given.master_grad) {
+    refuse(
+        "amp_configs.master_grad is for use_pure_bf16 and use_pure_fp16: without them gradients "
+        "are f32. Leave it false.");
+  }
   if (strategy.amp && given.dtype == "float16" &&
       (strategy.overlap_update || strategy.gradient_merge)) {
     refuse(
@@ -344,6 +394,9 @@ void check_sharding(const S& strategy) {
     refuse(
         fmt::format("sharding_configs.unit_bytes: expected 0 or more, got {}", given.unit_bytes));
   }
+  if (!given.offload_folder.empty() && !(strategy.shards() && given.stage == 3)) {
+    refuse("sharding_configs.offload_folder is for sharding of stage 3. Leave it empty.");
+  }
   if (!strategy.shards()) {
     return;
   }
@@ -377,6 +430,7 @@ void DistributedStrategy::validate() const {
     }
   }
   check_amp(*this);
+  check_recompute(*this);
   for (const auto& [name, megabytes] :
        {std::pair("fuse_grad_size_in_MB", fuse_grad_size_in_MB),
         std::pair("last_comm_group_size_MB", last_comm_group_size_MB)}) {

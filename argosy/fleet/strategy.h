@@ -46,27 +46,47 @@ struct AmpConfigs {
   double incr_ratio = 2;              ///< factor of the scale then
   double decr_ratio = 0.8;            ///< factor of the scale after an update that was skipped
 
+  /// Level O2, beside `amp` and `sharding` of stage 3: parameters are 16-bit ones, rounded from f32
+  /// masters that the optimizer updates; see parallel::MixedPrecision. They name the dtype.
+  bool use_pure_fp16 = false;
+  bool use_pure_bf16 = false;
+  /// Of O2: gradients are added up in f32, on a rank and between ranks. Paddle's argument of
+  /// amp.decorate().
+  bool master_grad = false;
+
   /// Not supported yet: another value is a ConfigError that says what to do instead.
   int64_t decr_every_n_nan_or_inf = 1;
   bool use_dynamic_loss_scaling = true;
   std::vector<std::string> custom_white_list{};
   std::vector<std::string> custom_black_list{};
   std::vector<std::string> custom_black_varnames{};
-  bool use_pure_fp16 = false;
-  bool use_pure_bf16 = false;
   bool use_fp16_guard = true;
   bool use_optimizer_fp16 = false;
 };
 
+/// Options for DistributedStrategy::recompute. Names and defaults are Paddle's.
+struct RecomputeConfigs {
+  /// Names of the blocks that backward computes again; see parallel::recompute_blocks(). Empty: the
+  /// outermost blocks. Paddle's are variables of the static graph.
+  std::vector<std::string> checkpoints{};
+
+  /// Not supported yet: another value is a ConfigError.
+  bool enable_offload = false;
+  std::vector<int64_t> checkpoint_shape{};
+};
+
 /// Options for DistributedStrategy::sharding. `stage` is Paddle's name.
 struct ShardingConfigs {
-  /// What ranks divide (ZeRO): the optimizer's state and the gradients (1 and 2, which differ in
-  /// Paddle too by name only), or the parameters as well (3; see parallel::fully_shard()).
+  /// What ranks divide (ZeRO): the optimizer's state (1), gradients too (2), or the parameters as
+  /// well (3; see parallel::fully_shard()).
   int64_t stage = 3;
   /// Of stage 3: see parallel::ShardOptions. Ours.
   std::vector<std::string> units{};
   int64_t unit_bytes = int64_t{1} << 20;
   bool reshard_after_forward = true;
+  /// Of stage 3: a folder in whose files the optimizer's state lies; see parallel::Offload. Empty:
+  /// in memory. Ours.
+  std::string offload_folder{};
 };
 
 /// How fleet distributes a training job. Names and defaults are Paddle's
@@ -135,8 +155,12 @@ struct DistributedStrategy {
   bool amp = false;
   AmpConfigs amp_configs{};
 
-  /// Not supported yet: true is a ConfigError that says what to use instead.
+  /// Backward computes blocks of the model again instead of keeping what lies between their
+  /// operators. Errors: distributed_model() throws where the model has no such blocks.
   bool recompute = false;
+  RecomputeConfigs recompute_configs{};
+
+  /// Not supported yet: true is a ConfigError that says what to use instead.
   bool localsgd = false;
   bool adaptive_localsgd = false;
   bool dgc = false;

@@ -18,6 +18,7 @@
 #include "argosy/metrics/evaluate.h"
 #include "argosy/optim/adam.h"
 #include "argosy/optim/grad_scaler.h"
+#include "argosy/parallel/sharded/fully_shard.h"
 
 #include "tests/support/error_text.h"
 
@@ -171,6 +172,53 @@ TEST(StrategyAmp, TheScalerIsThatOfItsSettings) {
       {.amp = true,
        .amp_configs = {
            .init_loss_scaling = 24, .incr_every_n_steps = 2, .incr_ratio = 3, .decr_ratio = 0.25}});
+}
+
+torch::nn::Sequential pure_net() {
+  torch::manual_seed(5);
+  return torch::nn::Sequential(
+      torch::nn::Linear(16, 24), torch::nn::ReLU(), torch::nn::Linear(24, 3));
+}
+
+/// Level O2: what fully_shard() does with the same types.
+TEST(StrategyAmp, PureTypesAreThoseOfMixedPrecision) {
+  for (const bool master_grad : {false, true}) {
+    for (const int ranks : {1, 2}) {
+      run_job(
+          ranks,
+          [&](const std::string&) {
+            Wrapper model = distributed_model(pure_net());
+            auto optimizer = distributed_optimizer(optim::Adam(model, {.lr = 0.01}));
+            parallel::MixedPrecision mixed{.output_dtype = at::kFloat};
+            if (master_grad) {
+              mixed.reduce_dtype = at::kFloat;
+            }
+            Wrapper hand = parallel::fully_shard(
+                pure_net(), group(), {.shard = parallel::ShardOptions{.mixed_precision = mixed}});
+            optim::Optimizer by_hand = optim::Adam(hand, {.lr = 0.01});
+            ASSERT_TRUE(hand.divide_step(by_hand));
+            for (int64_t pass = 0; pass < 3; ++pass) {
+              for (Wrapper* each : {&model, &hand}) {
+                const at::Tensor output = each->forward<at::Tensor>(amp_batch(pass));
+                EXPECT_EQ(output.scalar_type(), at::kFloat);
+                output.square().mean().backward();
+              }
+              EXPECT_EQ(model.parameters()[0].scalar_type(), at::kBFloat16);
+              EXPECT_EQ(model.parameters()[0].grad().scalar_type(),
+                        master_grad ? at::kFloat : at::kBFloat16);
+              for (optim::Optimizer* each :
+                   std::initializer_list<optim::Optimizer*>{&optimizer, &by_hand}) {
+                each->step();
+                each->zero_grad();
+              }
+              EXPECT_TRUE(same_weights(model, hand)) << "pass " << pass;
+            }
+          },
+          {.amp = true,
+           .amp_configs = {.use_pure_bf16 = true, .master_grad = master_grad},
+           .sharding = true});
+    }
+  }
 }
 
 TEST(StrategyAmp, WithoutItTheScalerDoesNothing) {

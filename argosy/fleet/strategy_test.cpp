@@ -77,10 +77,39 @@ TEST(Strategy, SettingsThatMakeNoSenseAreNamed) {
 
 TEST(Strategy, AToggleThatIsNotSupportedYetIsAnError) {
   EXPECT_EQ(
-      refusal(R"({"recompute": true})"),
-      "[fleet.DistributedStrategy] recompute is not supported. Leave it false: nothing does it "
+      refusal(R"({"pipeline": true})"),
+      "[fleet.DistributedStrategy] pipeline is not supported. Leave it false: nothing does it "
       "yet. See docs/reference/coming_from_paddle.md#distributedstrategy");
-  EXPECT_EQ(refusal(R"({"recompute": false})"), "nothing was thrown");
+  EXPECT_EQ(refusal(R"({"pipeline": false})"), "nothing was thrown");
+}
+
+TEST(Strategy, RecomputeActsOrIsRefused) {
+  EXPECT_EQ(refusal(R"({"recompute": true, "recompute_configs": {"checkpoints": ["a.*"]}})"),
+            "nothing was thrown");
+  EXPECT_THAT(refusal(R"({"recompute_configs": {"checkpoints": ["a"]}})"),
+              HasSubstr("checkpoints has names, and recompute is off"));
+  EXPECT_THAT(refusal(R"({"recompute_configs": {"enable_offload": true}})"),
+              HasSubstr("recompute_configs.enable_offload is not supported"));
+  EXPECT_THAT(refusal(R"({"recompute_configs": {"checkpoint_shape": [1, 2]}})"),
+              HasSubstr("recompute_configs.checkpoint_shape is not supported"));
+}
+
+TEST(Strategy, PureTypesNeedDividedParameters) {
+  const char* const kSharding = R"("amp": true, "sharding": true)";
+  EXPECT_EQ(
+      refusal(fmt::format(
+          R"({{{}, "amp_configs": {{"use_pure_bf16": true, "master_grad": true}}}})", kSharding)),
+      "nothing was thrown");
+  for (const char* rest : {R"("amp": true)",
+                           R"("sharding": true)",
+                           R"("amp": true, "sharding": true, "sharding_configs": {"stage": 2})"}) {
+    EXPECT_THAT(refusal(fmt::format(R"({{{}, "amp_configs": {{"use_pure_bf16": true}}}})", rest)),
+                HasSubstr("needs amp = true and sharding of stage 3"));
+  }
+  EXPECT_THAT(refusal(R"({"amp_configs": {"master_grad": true}})"),
+              HasSubstr("master_grad is for"));
+  EXPECT_THAT(refusal(R"({"sharding_configs": {"offload_folder": "/tmp"}})"),
+              HasSubstr("offload_folder is for sharding of stage 3"));
 }
 
 TEST(Strategy, SettingsOfAmpThatNothingStandsBehindAreErrors) {
@@ -92,8 +121,6 @@ TEST(Strategy, SettingsOfAmpThatNothingStandsBehindAreErrors) {
                               R"("custom_white_list": ["elementwise_add"])",
                               R"("custom_black_list": ["matmul_v2"])",
                               R"("custom_black_varnames": ["w"])",
-                              R"("use_pure_fp16": true)",
-                              R"("use_pure_bf16": true)",
                               R"("use_fp16_guard": false)",
                               R"("use_optimizer_fp16": true)"}) {
     const std::string text = refusal(fmt::format(R"({{"amp_configs": {{{}}}}})", setting));
@@ -129,8 +156,7 @@ TEST(Strategy, NumbersOfAmpOutOfRangeAreNamed) {
 }
 
 TEST(Strategy, EachToggleThatNothingStandsBehindNamesThePageThatSaysWhatThereIs) {
-  for (const char* name : {"recompute",
-                           "pipeline",
+  for (const char* name : {"pipeline",
                            "tensor_parallel",
                            "localsgd",
                            "adaptive_localsgd",

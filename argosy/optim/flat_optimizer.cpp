@@ -306,8 +306,9 @@ class FlatOptimizer final : public OptimizerImpl {
   // Of a state that is shaped like the parameter: all of it, or this process's part.
   [[nodiscard]] at::Tensor own_copy(const at::Tensor& parameter, const at::Tensor& state) const {
     if (sharded_ != nullptr) {
-      return engine::elements_like(parameter, state, sharded_->part_of(parameter))
-          .to(parameter.device(), state_type(parameter), /*non_blocking=*/false, /*copy=*/true);
+      const at::Tensor part = engine::elements_like(parameter, state, sharded_->part_of(parameter))
+                                  .to(parameter.device(), state_type(parameter));
+      return sharded_->make_state(part).copy_(part);
     }
     const at::Tensor own = new_state(parameter);
     engine::copy_values(own, state);
@@ -539,7 +540,8 @@ class FlatOptimizer final : public OptimizerImpl {
   void fill_states(Slot& slot, Active& one) const {
     if (slot.states.empty()) {
       for (std::size_t k = 0; k < rule_->state_names().size(); ++k) {
-        slot.states.push_back(new_state(one.param));
+        slot.states.push_back(sharded_ != nullptr ? sharded_->make_state(one.param)
+                                                  : new_state(one.param));
       }
     }
     for (std::size_t k = 0; k < slot.states.size(); ++k) {

@@ -137,7 +137,8 @@ void keep_parts(const ShardedStep& step,
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const at::Tensor& parameter = parameters[i].second;
     for (at::Tensor& state : slots[i].states) {
-      state = elements_of(in_order_of(parameter, state), step.part_of(parameter)).clone();
+      const at::Tensor part = elements_of(in_order_of(parameter, state), step.part_of(parameter));
+      state = step.make_state(part).copy_(part);
     }
   }
 }

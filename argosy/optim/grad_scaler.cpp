@@ -115,7 +115,9 @@ void GradScaler::unscale_(const Optimizer& optimizer) {
       "optim.GradScaler",
       "the optimizer merges the gradients of several passes, which the scaler would unscale "
       "again at each. Leave out gradient_merge, or the scaler.");
-  const ShardedStep* const sharded = optimizer.impl()->sharded();
+  const ShardedStep* const divided = optimizer.impl()->sharded();
+  const ShardedStep* const sharded =
+      divided != nullptr && divided->has_whole_gradients() ? nullptr : divided;
   const std::vector<at::Tensor> grads =
       unique_gradients("optim.GradScaler", optimizer.parameters(), sharded);
   const engine::DirectUse use(sharded == nullptr ? grads : std::vector<at::Tensor>(),

@@ -41,6 +41,11 @@ class ShardedStep {
   /// them, and they are part of the optimizer's state. Gradients and states are f32 then.
   [[nodiscard]] virtual bool has_master(const at::Tensor& /*parameter*/) const { return false; }
 
+  /// Returns memory for a state of these values, of zeros, flat.
+  [[nodiscard]] virtual at::Tensor make_state(const at::Tensor& values) const;
+  /// True if this process has all of each gradient, although it updates a part.
+  [[nodiscard]] virtual bool has_whole_gradients() const { return false; }
+
   /// Comes where an update begins.
   virtual void begin() = 0;
   /// Collective: gives all processes the new values. On a device it returns when that is queued.

@@ -10,5 +10,7 @@
 #include "argosy/parallel/ddp/stats.h"
 #include "argosy/parallel/mesh.h"
 #include "argosy/parallel/recompute.h"
+#include "argosy/parallel/recompute_blocks.h"
 #include "argosy/parallel/sharded/fully_shard.h"
+#include "argosy/parallel/sharded/group_sharded.h"
 #include "argosy/parallel/sync_batch_norm.h"

@@ -18,6 +18,7 @@
 #include "argosy/base/text.h"
 #include "argosy/engine/autocast.h"
 #include "argosy/engine/graph_node.h"
+#include "argosy/engine/kept_results.h"
 #include "argosy/engine/random_state.h"
 #include "argosy/engine/used_tensors.h"
 #include "argosy/parallel/ddp/graph.h"
@@ -40,7 +41,30 @@ struct Computation {
   std::optional<engine::StateDict> random{};        // before the first computation
   std::optional<engine::StateDict> random_after{};  // and after it
   engine::AutocastState autocast{};
+  std::shared_ptr<engine::KeptResults> kept{};  // by the policy
+
+  /// Once more, or for the first time.
+  [[nodiscard]] Tensors run(const Tensors& given, bool is_first) const {
+    Tensors outputs;
+    const auto body = [&] { outputs = compute(given); };
+    if (kept == nullptr) {
+      body();
+    } else {
+      is_first ? kept->first(body) : kept->again(body);
+    }
+    return outputs;
+  }
 };
+
+std::shared_ptr<engine::KeptResults> kept_by(const RecomputeOptions& options) {
+  if (options.policy == nullptr) {
+    return nullptr;
+  }
+  return std::make_shared<engine::KeptResults>([policy = options.policy](const std::string& name) {
+    const CheckpointPolicy wanted = policy(name);
+    return wanted == CheckpointPolicy::kMustSave || wanted == CheckpointPolicy::kPreferSave;
+  });
+}
 
 /// Runs `restore` at its end. It is for destructors: what fails there is told and goes no further.
 template <typename Restore>
@@ -154,7 +178,7 @@ Tensors again(const Computation& computation, const Tensors& inputs) {
   {
     const RandomAgain random(computation.random, devices_of(inputs));
     const engine::AutocastStateGuard precision(computation.autocast);
-    outputs = computation.compute(inputs);
+    outputs = computation.run(inputs, /*is_first=*/false);
     ARGOSY_CHECK(!computation.random_after.has_value() ||
                      are_equal(*computation.random_after, engine::random_state(devices_of(inputs))),
                  kRecompute,
@@ -231,8 +255,8 @@ Tensors gradients(const Computation& computation, const Tensors& grads) {
 Tensors recomputed(std::function<Tensors(const Tensors&)> compute,
                    const Tensors& arguments,
                    const RecomputeOptions& options) {
-  auto computation = std::make_shared<Computation>(
-      Computation{.compute = std::move(compute), .arguments = arguments.size()});
+  auto computation = std::make_shared<Computation>(Computation{
+      .compute = std::move(compute), .arguments = arguments.size(), .kept = kept_by(options)});
   if (options.preserve_rng_state) {
     computation->random = engine::random_state(devices_of(arguments));
   }
@@ -245,7 +269,7 @@ Tensors recomputed(std::function<Tensors(const Tensors&)> compute,
   engine::UsedTensors used = engine::used_tensors(
       [&] {
         const engine::AutocastUncached uncached;  // a cast without a graph must not serve others
-        outputs = computation->compute(given);
+        outputs = computation->run(given, /*is_first=*/true);
       },
       kRecompute);
   if (options.preserve_rng_state) {
@@ -283,6 +307,7 @@ Tensors recomputed(std::function<Tensors(const Tensors&)> compute,
              for (torch::autograd::SavedVariable& input : computation->inputs) {
                input.reset_data();
              }
+             computation->kept = nullptr;
            }},
       inputs,
       outputs);
@@ -291,6 +316,14 @@ Tensors recomputed(std::function<Tensors(const Tensors&)> compute,
 }  // namespace argosy::parallel::detail
 
 namespace argosy::parallel {
+
+std::function<CheckpointPolicy(const std::string&)> must_save(
+    std::vector<std::string> operator_names) {
+  return [names = std::move(operator_names)](const std::string& name) {
+    return std::ranges::find(names, name) != names.end() ? CheckpointPolicy::kMustSave
+                                                         : CheckpointPolicy::kPreferRecompute;
+  };
+}
 
 at::Tensor recompute_sequential(const RecomputeSequentialOptions& options,
                                 const torch::nn::Sequential& modules,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -22,11 +23,27 @@ class Sequential;
 
 namespace argosy::parallel {
 
+/// What happens to the results of an operator. Names are PyTorch's; without a compiler, "must" and
+/// "prefer" are the same.
+enum class CheckpointPolicy { kMustSave, kPreferSave, kMustRecompute, kPreferRecompute };
+
 /// Names and defaults are Paddle's.
 struct RecomputeOptions {
   /// The second computation draws the random numbers of the first.
   bool preserve_rng_state = true;
+  /// Says of each operator by its name ("aten::mm") whether its results are kept, so that they are
+  /// not computed again; see must_save() and engine::KeptResults. Empty: nothing is kept. What
+  /// views, writes in place or draws random numbers is always computed again. Ours; PyTorch's
+  /// create_selective_checkpoint_contexts().
+  std::function<CheckpointPolicy(const std::string& operator_name)> policy{};
 };
+
+/// Returns a policy that saves the results of these operators, and prefers to compute all others
+/// again.
+///
+///     recompute({.policy = must_save({"aten::addmm", "aten::bmm"})}, block, x)
+[[nodiscard]] std::function<CheckpointPolicy(const std::string&)> must_save(
+    std::vector<std::string> operator_names);
 
 namespace detail {
 

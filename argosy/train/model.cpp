@@ -34,6 +34,13 @@ detail::Precision precision_of(std::optional<AmpOptions> amp,
       amp->scaler = fleet::detail::amp_scaler();
     }
   }
+  if (const auto pure = fleet::detail::pure_precision()) {  // the wrapper casts
+    ARGOSY_CHECK(!amp.has_value(),
+                 "train.prepare",
+                 "the strategy's amp is on already. Leave out amp here, or there.");
+    return pure->param_dtype == at::kHalf ? detail::Precision(fleet::detail::amp_scaler())
+                                          : detail::Precision();
+  }
   return !amp.has_value()
              ? detail::Precision()
              : detail::Precision(

@@ -21,6 +21,8 @@ class Precision final {
   Precision() = default;
   /// `device`: the network's. Errors: UsageError for a dtype in which the device cannot compute.
   Precision(const AmpOptions& options, at::DeviceType device);
+  /// For a network that casts by itself.
+  explicit Precision(const optim::GradScalerOptions& scaler) { scaler_.emplace(scaler); }
 
   /// Runs `forward` and returns its outputs, with 16-bit ones converted to f32.
   [[nodiscard]] Tensors run(const std::function<Tensors(const Tensors&)>& forward,

@@ -102,7 +102,8 @@ void check_computes_in(at::ScalarType type, at::DeviceType device, const char* o
 
 std::optional<engine::AutocastOptions> autocast_of(const DdpOptions& options,
                                                    at::DeviceType device) {
-  if (options.shard.has_value() && options.shard->mixed_precision.has_value()) {
+  const bool is_known = device == at::kCPU || device == at::kCUDA;
+  if (options.shard.has_value() && options.shard->mixed_precision.has_value() && is_known) {
     check_computes_in(options.shard->mixed_precision->param_dtype, device, "mixed_precision");
   }
   if (!options.autocast.has_value()) {
@@ -110,6 +111,20 @@ std::optional<engine::AutocastOptions> autocast_of(const DdpOptions& options,
   }
   check_computes_in(*options.autocast, device, "autocast");
   return engine::AutocastOptions{.device = device, .dtype = options.autocast};
+}
+
+/// libtorch's batch norms want their statistics in the type of their weights, and as 16-bit
+/// averages these would stand still.
+void check_has_no_statistics(const torch::nn::Module& module) {
+  for (const auto& item : module.named_modules()) {
+    const auto buffers = item.value()->named_buffers(/*recurse=*/false);
+    ARGOSY_CHECK(
+        !buffers.contains("running_mean"),
+        "parallel.fully_shard",
+        "mixed_precision: {} keeps running statistics, which need f32 weights. Take a norm "
+        "without them (LayerNorm, GroupNorm), or autocast (amp without use_pure_bf16)",
+        item.key().empty() ? "the module" : item.key());
+  }
 }
 
 }  // namespace
@@ -233,6 +248,15 @@ void Core::shard_parameters() {
                ranks,
                degree);
   ShardedBuckets::Homes homes{.initialize = shard.initialize};
+  if (shard.offload.has_value()) {
+    ARGOSY_CHECK(
+        table_.device().is_cpu(),
+        "parallel.fully_shard",
+        "offload: the parameters are on {}, and only state of parameters on the CPU can lie "
+        "in files. Leave it out",
+        table_.device().str());
+    homes.files = std::make_shared<const sharded::StateFiles>(shard.offload->folder);
+  }
   std::vector<int> together, alike;  // who divides the values with this rank, who has the same
   for (int rank = 0; rank < ranks; ++rank) {
     homes.pieces.push_back(rank % degree * (ranks / degree) + rank / degree);
@@ -242,6 +266,12 @@ void Core::shard_parameters() {
     if (rank % degree == group_.rank() % degree) {
       alike.push_back(rank);
     }
+  }
+  std::function<at::Tensor(int64_t, const at::TensorOptions&)> make_part;
+  if (homes.files != nullptr) {
+    make_part = [files = homes.files](int64_t elements, const at::TensorOptions& given) {
+      return files->zeros(elements, given);
+    };
   }
   // Gathers have an order of their own, beside the reductions.
   const comm::Group sharding =
@@ -253,12 +283,14 @@ void Core::shard_parameters() {
                                                                : std::numeric_limits<size_t>::max(),
                            .timeout = options_.timeout,
                            .whole_type = short_type(),
+                           .make_part = make_part,
                            .has_masters = short_type().has_value()});
   const BucketPlan plan = sharded::plan_units(*module_, table_, shard);
   const std::vector<int> pieces = homes.pieces;
   shards_ = std::make_shared<ShardedBuckets>(
       parameters(), plan, group_, options_.timeout, std::move(homes));
   if (short_type().has_value()) {
+    check_has_no_statistics(*module_);
     cast_frozen_parameters();
     table_ = ParameterTable(*module_);
   }
@@ -740,7 +772,7 @@ bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& o
   }
   watch(optimizer);
   divisions_->agree(*impl, options);  // by now all ranks have ended theirs
-  if (options.scatter_gradients) {
+  if (options.scatter_gradients || options.divide_state) {
     check_can_scatter(*impl, options);
   }
   if (options.overlap_update) {
@@ -749,11 +781,14 @@ bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& o
   if (divisions_->add(impl, options)) {
     return true;
   }
-  if (!options.scatter_gradients || group_.size() == 1 || !impl->can_shard()) {
+  const bool shards = options.scatter_gradients || options.divide_state;
+  if (!shards || group_.size() == 1 || !impl->can_shard()) {
     return false;
   }
-  reducer_->scatter(pool_of_gradients());
-  divisions_->add_sharded(impl, parameters(), reducer_->plan());
+  if (options.scatter_gradients) {
+    reducer_->scatter(pool_of_gradients());
+  }
+  divisions_->add_sharded(impl, parameters(), reducer_->plan(), !options.scatter_gradients);
   return true;
 }
 
@@ -779,8 +814,12 @@ void Core::check_can_scatter(const optim::OptimizerImpl& optimizer,
   ARGOSY_CHECK(
       !options.share_parameters && !options.overlap_update,
       kWhere,
-      "scatter_gradients excludes share_parameters and overlap_update, which are for ranks "
-      "that share memory. Leave one of them out.");
+      "{} excludes share_parameters and overlap_update, which are for ranks that share memory. "
+      "Leave one of them out.",
+      options.scatter_gradients ? "scatter_gradients" : "divide_state");
+  if (!options.scatter_gradients) {
+    return;
+  }
   for (size_t i = 0; i < table_.size(); ++i) {
     const at::Tensor& tensor = table_.tensors()[i];
     const auto is_it = [&](const auto& each) { return each.second.is_same(tensor); };
@@ -817,10 +856,11 @@ void Core::begin_join(const JoinOptions& options) {
                "join() needs as many processes as virtual ranks, here are {} processes for {}",
                group_.size(),
                deal_->leaves());
-  ARGOSY_CHECK(alone() || !reducer_->scatters(),
+  ARGOSY_CHECK(alone() || !(reducer_->scatters() || divisions_->shards()),
                "parallel.join",
                "join() lets ranks end at different times, and with scatter_gradients each step "
-               "needs all of them. Leave one of them out.");
+               "needs all of them, as with divide_state and divided parameters. Leave one of them "
+               "out.");
   if (format_.open) {  // a rank without input cannot try, and the others must not wait for it
     use_format(engine::MemoryFormat::kAsIs, "a join began before the first forward");
   }

@@ -65,6 +65,7 @@ void Divisions::agree(const optim::OptimizerImpl& optimizer, const DivideOptions
   mine.lines.push_back({"share_parameters", options.share_parameters ? "true" : "false"});
   mine.lines.push_back({"overlap_update", options.overlap_update ? "true" : "false"});
   mine.lines.push_back({"scatter_gradients", options.scatter_gradients ? "true" : "false"});
+  mine.lines.push_back({"divide_state", options.divide_state ? "true" : "false"});
   for (const auto& [name, parameter] : optimizer.parameters()) {
     const bool in_place = values_ != nullptr && values_->keeps(parameter);
     mine.lines.push_back({name,
@@ -107,13 +108,25 @@ bool Divisions::add(const std::shared_ptr<optim::OptimizerImpl>& optimizer,
 
 void Divisions::add_sharded(const std::shared_ptr<optim::OptimizerImpl>& optimizer,
                             engine::NamedTensors parameters,
-                            const BucketPlan& plan) {
-  const auto sharded = std::make_shared<ShardedBuckets>(
-      std::move(parameters), plan, group_, timeout_, ShardedBuckets::Homes());
+                            const BucketPlan& plan,
+                            bool whole_gradients) {
+  const auto sharded =
+      std::make_shared<ShardedBuckets>(std::move(parameters),
+                                       plan,
+                                       group_,
+                                       timeout_,
+                                       ShardedBuckets::Homes{.whole_gradients = whole_gradients});
   optimizer->shard(sharded);
   divided_.push_back({.optimizer = optimizer, .sharded = sharded});
-  log::info("[parallel.ddp] {} ranks divide the optimizer's steps and state, and gradients",
-            group_.size());
+  log::info("[parallel.ddp] {} ranks divide the optimizer's steps and state{}",
+            group_.size(),
+            whole_gradients ? "" : ", and gradients");
+}
+
+bool Divisions::shards() const {
+  return std::ranges::any_of(divided_, [](const Divided& each) {
+    return !each.sharded.expired() && !each.optimizer.expired();
+  });
 }
 
 void Divisions::follow_buckets(const BucketPlan& plan) {

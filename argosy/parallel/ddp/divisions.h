@@ -44,7 +44,10 @@ class Divisions final {
   /// Divides by parts of the buckets instead, whose plan is of these parameters. Collective.
   void add_sharded(const std::shared_ptr<optim::OptimizerImpl>& optimizer,
                    engine::NamedTensors parameters,
-                   const BucketPlan& plan);
+                   const BucketPlan& plan,
+                   bool whole_gradients = false);
+  /// True if it has divided the steps of a living optimizer so.
+  [[nodiscard]] bool shards() const;
   /// Call it when the buckets are new. Collective.
   void follow_buckets(const BucketPlan& plan);
 

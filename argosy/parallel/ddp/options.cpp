@@ -40,6 +40,9 @@ void DdpOptions::validate() const {
                  "shard: unit_bytes and kept must not be negative, got {} and {}",
                  shard->unit_bytes,
                  shard->kept);
+    ARGOSY_CHECK(!shard->offload.has_value() || !shard->offload->folder.empty(),
+                 kWhere,
+                 "shard: offload: the folder is missing, in whose files state is to lie");
     if (shard->mixed_precision.has_value()) {
       check_types(*shard->mixed_precision);
       ARGOSY_CHECK(!autocast.has_value(),

@@ -45,6 +45,13 @@ struct MixedPrecision {
   [[nodiscard]] at::ScalarType reduces_in() const { return reduce_dtype.value_or(param_dtype); }
 };
 
+/// Where what only a step uses lies between steps. See ShardOptions::offload.
+struct Offload {
+  /// A folder, of each rank, for the optimizer's state and the masters of mixed_precision. Each is
+  /// a file without a name, mapped to memory, whose pages the system keeps while there is room.
+  std::string folder{};
+};
+
 /// How ranks divide a model's parameters (ZeRO stage 3). See DdpOptions::shard.
 struct ShardOptions {
   /// The number of ranks, one after the other, that divide the parameters; 0: all. With fewer than
@@ -66,6 +73,9 @@ struct ShardOptions {
   /// forward with them. Half the bytes are gathered. The optimizer's state_dict() has the masters.
   /// Applies in a group of one, too. Unset: parameters stay what they are.
   std::optional<MixedPrecision> mixed_precision{};
+  /// Keeps the optimizer's state, and masters, in files instead of memory: the same bits, and a
+  /// step may wait for the disk. For parameters on the CPU. Unset: in memory.
+  std::optional<Offload> offload{};
   /// Gives each rank the values of its part, so that those of the module are never read: where it
   /// leaves the memory of its parameters as it comes, that of the whole model is never there.
   /// Must give the same values on all ranks. Empty: rank 0's values of the module.
@@ -146,8 +156,13 @@ struct DivideOptions {
   /// throws, some parameters are updated and some are not: wrap again and resume from a checkpoint.
   /// Clipping by norms, find_unused_parameters and communication hooks are refused.
   bool overlap_update = false;
-  /// Also divides steps of ranks that share no memory: on devices and over hosts. Gradients are
-  /// reduced to the rank that updates them, and an all-gather hands the new values out: the bytes
+  /// Also divides steps of ranks that share no memory: on devices and over hosts. Each rank keeps
+  /// 1/N of the optimizer's state (ZeRO stage 1), and all gradients. Gradients are averaged as
+  /// without, and an all-gather hands the new values out: 1.5 times the bytes. As with
+  /// scatter_gradients, parameters move to new memory, and state_dict() is collective.
+  bool divide_state = false;
+  /// The same, and divides gradients too (stage 2). They are reduced
+  /// to the rank that updates them, and an all-gather hands the new values out: the bytes
   /// of an all-reduce, and a rank keeps 1/N of the optimizer's state. Where ranks share memory,
   /// steps are divided there as always, and gradients stay whole. Everywhere else:
   /// - After backward() a rank keeps the averages of its own part of the gradients. Whoever reads

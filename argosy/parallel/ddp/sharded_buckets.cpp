@@ -220,6 +220,12 @@ bool ShardedBuckets::has_master(const at::Tensor& parameter) const {
   return type_of_parts(parameter) != parameter.scalar_type();
 }
 
+at::Tensor ShardedBuckets::make_state(const at::Tensor& values) const {
+  return homes_.files != nullptr
+             ? homes_.files->zeros(values.numel(), values.options().requires_grad(false))
+             : ShardedStep::make_state(values);
+}
+
 /// What a rank has gathered is about to be out of date.
 void ShardedBuckets::begin() {
   if (homes_.pool != nullptr) {

@@ -16,6 +16,7 @@
 #include "argosy/parallel/ddp/buckets.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/sharded/memory_pool.h"
+#include "argosy/parallel/sharded/state_files.h"
 
 namespace argosy::parallel::ddp {
 
@@ -35,6 +36,8 @@ class ShardedBuckets final : public optim::ShardedStep {
     /// number.
     std::vector<int> pieces{};
     InitializePart initialize{};  ///< instead of the values that the parameters have
+    std::shared_ptr<const sharded::StateFiles> files{};  ///< for states; nullptr: in memory
+    bool whole_gradients = false;                        ///< on each rank
   };
   /// Gives the parameters memory in this order, with their values. `timeout` applies to each
   /// operation; zero means the group's.
@@ -58,6 +61,8 @@ class ShardedBuckets final : public optim::ShardedStep {
   [[nodiscard]] at::Tensor values_of(const at::Tensor& parameter) const override;
   [[nodiscard]] at::Tensor gradient_of(const at::Tensor& parameter) const override;
   [[nodiscard]] bool has_master(const at::Tensor& parameter) const override;
+  [[nodiscard]] at::Tensor make_state(const at::Tensor& values) const override;
+  [[nodiscard]] bool has_whole_gradients() const override { return homes_.whole_gradients; }
   void begin() override;
   void hand_out() override;
   void sum(std::vector<ExactSum>& sums) const override;

@@ -39,14 +39,16 @@ std::string in_words(const std::optional<MixedPrecision>& mixed) {
 }
 
 std::string in_words(const std::optional<ShardOptions>& shard) {
-  return !shard.has_value() ? "unset"
-                            : fmt::format("degree {}, units [{}], unit_bytes {}, kept {}, {}, {}",
-                                          shard->degree,
-                                          fmt::join(shard->units, ", "),
-                                          shard->unit_bytes,
-                                          shard->kept,
-                                          shard->reshard_after_forward ? "reshard" : "keep whole",
-                                          in_words(shard->mixed_precision));
+  return !shard.has_value()
+             ? "unset"
+             : fmt::format("degree {}, units [{}], unit_bytes {}, kept {}, {}, {}, {}",
+                           shard->degree,
+                           fmt::join(shard->units, ", "),
+                           shard->unit_bytes,
+                           shard->kept,
+                           shard->reshard_after_forward ? "reshard" : "keep whole",
+                           in_words(shard->mixed_precision),
+                           shard->offload.has_value() ? "offload" : "in memory");
 }
 
 std::string serialise(const Signature& signature) {

@@ -64,6 +64,14 @@ at::Tensor MemoryPool::make(int64_t elements, const at::TensorOptions& options) 
   return memory->make_flat(elements, whole);
 }
 
+at::Tensor MemoryPool::make_part(int64_t elements,
+                                 const at::TensorOptions& whole,
+                                 const at::TensorOptions& part) const {
+  return options_.make_part != nullptr && whole.dtype() != part.dtype()
+             ? options_.make_part(elements, part)
+             : lasting(elements, part);
+}
+
 at::Tensor gather_ranges(const at::Tensor& like,
                          const at::Tensor& part,
                          const std::vector<IndexRange>& ranges,
@@ -267,7 +275,7 @@ at::Tensor MemoryPool::take(int64_t elements, const at::TensorOptions& options) 
   };
   const auto found = std::ranges::find_if(spare_, fits);
   if (found == spare_.end()) {
-    return lasting(elements, options);
+    return options.device().is_cpu() ? lasting(elements, options) : at::empty({elements}, options);
   }
   const at::Tensor taken = *found;
   spare_.erase(found);
@@ -306,7 +314,7 @@ ShardedMemory::ShardedMemory(std::shared_ptr<MemoryPool> pool,
     : pool_(std::move(pool)),
       number_(number),
       options_(whole),
-      part_(lasting(elements / pool_->group().size(), part)) {}
+      part_(pool_->make_part(elements / pool_->group().size(), whole, part)) {}
 
 ShardedMemory::~ShardedMemory() {
   pool_->forget(*this);

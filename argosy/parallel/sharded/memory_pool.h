@@ -35,6 +35,8 @@ struct PoolOptions {
   /// The type of wholes made for f32 and 16 bits, whose parts are f32 then. Unset: as they are
   /// made.
   std::optional<at::ScalarType> whole_type{};
+  /// Makes parts of another type than their wholes, of zeros. Empty: they lie in memory.
+  std::function<at::Tensor(int64_t elements, const at::TensorOptions& options)> make_part{};
   /// Parts are masters: an element stays what it is where the whole still has its value, rounded.
   bool has_masters = false;
   /// Which of the equal parts of a memory each rank keeps; empty: that of its own number.
@@ -90,6 +92,9 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
  private:
   friend class ShardedMemory;
 
+  [[nodiscard]] at::Tensor make_part(int64_t elements,
+                                     const at::TensorOptions& whole,
+                                     const at::TensorOptions& part) const;
   void use(ShardedMemory& memory, bool writes) noexcept;
   void bring(ShardedMemory& memory);
   void go_ahead(ShardedMemory& memory);

@@ -262,6 +262,9 @@ TEST(MixedPrecision, HasErrorsForWhatItCannotDo) {
     EXPECT_THAT(error({.reduce_dtype = at::kHalf}), HasSubstr("must be Float or that of"));
     EXPECT_THAT(error({.param_dtype = at::kHalf}), HasSubstr("cpu cannot compute in Half"));
     EXPECT_THAT(error({}, {.autocast = at::kBFloat16}), HasSubstr("exclude each other"));
+    torch::nn::Sequential normed(torch::nn::Linear(3, 2), torch::nn::BatchNorm1d(2));
+    EXPECT_THAT(error_of([&] { (void)fully_shard(normed, group, {.shard = mixed_units({})}); }),
+                HasSubstr("mixed_precision: 1 keeps running statistics"));
     auto model = fully_shard(PlainBlocks(), group, {.shard = mixed_units({})});
     optim::Optimizer optimizer = adam(model);
     (void)model.divide_step(optimizer);

@@ -119,6 +119,20 @@ at::Tensor GptImpl::embedded(const at::Tensor& tokens, int64_t position) {
   return is_training() && options_.dropout > 0 ? at::dropout(x, options_.dropout, true) : x;
 }
 
+void GptImpl::run_blocks_by(engine::BlockCalls::Runner runner) {
+  if (runner == nullptr) {
+    return set_block_runner(nullptr);
+  }
+  set_block_runner([runner = std::move(runner)](const GptBlock& block, const at::Tensor& x) {
+    return runner(
+        *block, [block](const at::Tensor& y) { return block.ptr()->forward(y); }, x);
+  });
+}
+
+std::vector<std::shared_ptr<torch::nn::Module>> GptImpl::called_blocks() const {
+  return blocks->children();
+}
+
 at::Tensor GptImpl::hidden(const at::Tensor& tokens) {
   at::Tensor x = embedded(tokens, 0);
   for (std::size_t i = 0; i < blocks->size(); ++i) {

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include <torch/nn/cloneable.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/pimpl.h>
 
+#include "argosy/engine/block_calls.h"
 #include "argosy/text/models/gpt_block.h"
 #include "argosy/text/models/gpt_options.h"
 #include "argosy/text/models/key_value_cache.h"
@@ -41,7 +43,7 @@ using BlockRunner = std::function<at::Tensor(const GptBlock& block, const at::Te
 /// Errors: UsageError for options (GptOptions::validate()), and for tokens that are not [N, T] of
 /// int64, are more than `context` or, on the CPU, outside the vocabulary.
 /// Not thread-safe in training mode with dropout; else forward() may run in several threads.
-class GptImpl final : public torch::nn::Cloneable<GptImpl> {
+class GptImpl final : public torch::nn::Cloneable<GptImpl>, public engine::BlockCalls {
  public:
   explicit GptImpl(const GptOptions& options = {});
   void reset() override;
@@ -71,6 +73,10 @@ class GptImpl final : public torch::nn::Cloneable<GptImpl> {
   ///       return parallel::recompute(block, x);
   ///     });
   void set_block_runner(BlockRunner runner) { runner_ = std::move(runner); }
+
+  /// The same by modules of any kind.
+  void run_blocks_by(engine::BlockCalls::Runner runner) override;
+  [[nodiscard]] std::vector<std::shared_ptr<torch::nn::Module>> called_blocks() const override;
 
   [[nodiscard]] const GptOptions& options() const { return options_; }
   /// Block i: `blocks->ptr<GptBlockImpl>(i)`.

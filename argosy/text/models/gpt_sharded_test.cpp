@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "argosy/base/even_part.h"
 #include "argosy/optim/adam.h"
 #include "argosy/parallel/ddp/divided_step_test_support.h"
 #include "argosy/parallel/recompute.h"
+#include "argosy/parallel/recompute_blocks.h"
 #include "argosy/parallel/sharded/fully_shard.h"
 #include "argosy/text/models/gpt.h"
 #include "argosy/text/models/initial_weights.h"
@@ -77,6 +79,53 @@ TEST(GptSharded, HasTheBitsOfRanksThatHaveEverything) {
         for (size_t i = 0; i < plain.parameters().size(); ++i) {
           parallel::testing::expect_same_bits(
               sharded.parameters()[i], plain.parameters()[i], kind + std::to_string(i));
+        }
+      });
+    }
+  }
+}
+
+/// 16-bit parameters with f32 masters, and blocks that are computed again.
+TEST(GptSharded, InPureBfloat16HasTheSameBitsOnAnyNumberOfProcesses) {
+  for (const char* const kind : {"gpt", "llama"}) {
+    std::vector<at::Tensor> expected;
+    for (const int size : {1, 2, 3}) {
+      parallel::testing::on_ranks(size, [&](comm::Group& group) {
+        LossOfGpt net(
+            gpt_options(std::string(kind) + ":vocab_size=61,layers=3,width=32,heads=4,context=16"));
+        parallel::DdpOptions wrapping{
+            .shard =
+                parallel::ShardOptions{
+                    .unit_bytes = 0,
+                    .mixed_precision = parallel::MixedPrecision{.reduce_dtype = at::kFloat}},
+            .virtual_ranks = 2};
+        Wrapped model(net, group, wrapping);
+        if (size > 1) {
+          parallel::recompute_blocks(*net);
+        }
+        optim::Optimizer optimizer = optim::AdamW(model, {.lr = 0.01});
+        ASSERT_TRUE(model.divide_step(optimizer));
+        const IndexRange leaves = even_part(2, size, group.rank());
+        for (int step = 0; step < 3; ++step) {
+          for (int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
+            model.begin({.leaf = leaf - leaves.begin, .leaves = leaves.size()});
+            const at::Tensor tokens =
+                (at::arange(34, at::kLong) * (3 + leaf) + step).remainder(61).view({2, 17});
+            model(tokens.narrow(1, 0, 16), tokens.narrow(1, 1, 16)).backward();
+          }
+          model.end_update();
+          optimizer.step();
+          optimizer.zero_grad();
+        }
+        std::vector<at::Tensor> mine;
+        for (const auto& [name, entry] : optimizer.state_dict().parameters) {
+          mine.push_back(entry.at("master"));
+        }
+        if (group.rank() == 0) {
+          expected = expected.empty() ? mine : expected;
+          for (size_t i = 0; i < mine.size(); ++i) {
+            parallel::testing::expect_same_bits(mine[i], expected[i], kind);
+          }
         }
       });
     }
