@@ -31,8 +31,9 @@ BucketSet::BucketSet(const ParameterTable& table,
 BucketSet::BucketSet(const ParameterTable& table,
                      const comm::Group& group,
                      const DdpOptions& options,
-                     BucketPlan plan)
-    : table_(table), group_(group), options_(options), rebuilt_(true) {
+                     BucketPlan plan,
+                     std::shared_ptr<sharded::MemoryPool> pool)
+    : table_(table), group_(group), options_(options), pool_(std::move(pool)), rebuilt_(true) {
   use(std::move(plan));
 }
 

@@ -14,6 +14,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"
+#include "argosy/engine/memory_count.h"
 
 namespace argosy::parallel::sharded {
 namespace {
@@ -36,10 +37,12 @@ at::Tensor lasting(int64_t elements, const at::TensorOptions& options) {
   }
   void* const data =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return data == MAP_FAILED
-             ? at::zeros({elements}, options)
-             : at::from_blob(
-                   data, {elements}, [bytes](void* used) { ::munmap(used, bytes); }, options);
+  if (data == MAP_FAILED) {
+    return at::zeros({elements}, options);
+  }
+  const auto count = std::make_shared<const engine::CountedMemory>(bytes);
+  return at::from_blob(
+      data, {elements}, [bytes, count](void* used) { ::munmap(used, bytes); }, options);
 }
 
 }  // namespace
