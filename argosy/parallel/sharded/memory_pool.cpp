@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
@@ -208,6 +209,7 @@ at::Tensor MemoryPool::take(int64_t elements, const at::TensorOptions& options) 
   }
   const at::Tensor taken = *found;
   spare_.erase(found);
+  const at::AutoDispatchBelowADInplaceOrView plain;  // a view would keep what it is a view of
   return taken.narrow(0, 0, elements);
 }
 
@@ -217,6 +219,7 @@ void MemoryPool::give(at::Tensor memory) {
     return;  // others allocate by stream; or somebody still has it
   }
   const auto all = static_cast<int64_t>(memory.storage().nbytes() / memory.element_size());
+  const at::AutoDispatchBelowADInplaceOrView plain;
   spare_.push_back(memory.as_strided({all}, {1}, 0));
   if (spare_.size() > most) {
     spare_.erase(spare_.begin());
