@@ -9,6 +9,9 @@ int train(const program::Words& args);
 int evaluate(const program::Words& args);
 int predict(const program::Words& args);
 
+/// Runs `argosy estimate`.
+int estimate(const program::Words& args);
+
 /// Run `argosy checkpoint convert`, and `hash` for files that only libtorch's side reads.
 int checkpoint_convert(const program::Words& args);
 int checkpoint_hash(const program::Words& args);

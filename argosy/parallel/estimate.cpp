@@ -262,6 +262,7 @@ class Timeline final {
 
   void end_step() {
     const int64_t before = pools();
+    settled_ = next_;
     if (gradients_) {
       gradients_->drop_all();
     }

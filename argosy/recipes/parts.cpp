@@ -5,6 +5,7 @@
 #include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/strings.h"
 #include "argosy/data/batch_sampler.h"
 #include "argosy/engine/device.h"
 #include "argosy/engine/memory_format.h"
@@ -76,6 +77,39 @@ std::optional<train::AmpOptions> amp_of(const std::string& amp) {
 train::Model model_on(const std::string& device, const Assembly& assembly) {
   assembly.model.module->to(engine::set_device(device, fleet::local_rank()));
   return assembly.model.model();
+}
+
+std::map<std::string, int64_t> mesh_of(const std::string& mesh) {
+  constexpr const char* kMesh = "recipes.mesh";
+  std::map<std::string, int64_t> axes;
+  for (const std::string& piece : strings::split(mesh, ',')) {
+    const std::string word(strings::trim(piece));
+    if (word.empty() && mesh.empty()) {
+      break;
+    }
+    const std::size_t equals = word.find('=');
+    const std::string axis = word.substr(0, equals);
+    const std::optional<int64_t> size =
+        equals == std::string::npos ? -1 : strings::parse_int(word.substr(equals + 1));
+    const std::string name = axis.ends_with("_degree") ? axis.substr(0, axis.size() - 7) : axis;
+    ARGOSY_CHECK(!axis.empty() && size.has_value() && (*size > 0 || *size == -1),
+                 kMesh,
+                 "--mesh {}: expected axis=processes, or axis=-1 for what the others leave, got "
+                 "\"{}\"",
+                 mesh,
+                 word);
+    ARGOSY_CHECK(name == "dp" || name == "sharding" || *size == 1,
+                 kMesh,
+                 "--mesh {}: there is no axis \"{}\" yet, only dp (each has other samples) and "
+                 "sharding (each has a part of the model, too){}",
+                 mesh,
+                 axis,
+                 name == "pp" || name == "mp" || name == "sep"
+                     ? ". Pipelines, tensor parallelism and long sequences do not exist yet"
+                     : "");
+    ARGOSY_CHECK(axes.emplace(name, *size).second, kMesh, "--mesh {}: {} stands twice", mesh, name);
+  }
+  return axes;
 }
 
 void join(const TrainSettings& settings) {

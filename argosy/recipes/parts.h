@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "argosy/engine/named.h"
@@ -35,6 +37,11 @@ inline constexpr const char* kWeightsFile = "model.pt";
 /// Moves the network to the device, which it makes current, and wraps it for the job. Collective.
 /// Errors: UsageError for a device that is not there; see engine::find_device().
 [[nodiscard]] train::Model model_on(const std::string& device, const Assembly& assembly);
+
+/// Reads --mesh as DistributedStrategy::hybrid_configs: "dp=2,sharding=2" or Paddle's words
+/// ("dp_degree=2"), -1 for what the others leave, an axis alone likewise. Empty: no axes.
+/// Errors: UsageError for an axis that does not exist, or not yet.
+[[nodiscard]] std::map<std::string, int64_t> mesh_of(const std::string& mesh);
 
 /// Joins the job, as the settings say. Collective.
 void join(const TrainSettings& settings);

@@ -45,6 +45,9 @@ BucketPlan BucketSet::planned(const std::vector<size_t>& order) const {
 }
 
 void BucketSet::use(BucketPlan plan) {
+  if (is_cut()) {
+    pool_->free_spare();
+  }
   const std::shared_ptr<SharedPart> part =
       options_.shared_memory && !is_cut()
           ? SharedPart::create(aligned_bytes(table_.tensors()), group_, options_.timeout)

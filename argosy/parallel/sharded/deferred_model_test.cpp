@@ -155,6 +155,7 @@ TEST(DeferredModel, RanksWithOtherValuesAreNamed) {
         [&] { (void)fully_shard(net, group, {.shard = ShardOptions{}}); });
     EXPECT_NE(error.find("blocks.0.0.weight"), std::string::npos) << error;
     EXPECT_NE(error.find("initial values"), std::string::npos) << error;
+    EXPECT_NE(error.find("seed_everything()"), std::string::npos) << error;
   });
 }
 

@@ -83,6 +83,11 @@ void MemoryPool::begin_sequence() {
   place_ = 0;
 }
 
+void MemoryPool::free_spare() {
+  const Lock lock(mutex_);
+  spare_.clear();
+}
+
 void MemoryPool::drop_all() {
   const Lock lock(mutex_);
   for (ShardedMemory* const memory : std::vector<ShardedMemory*>(whole_)) {

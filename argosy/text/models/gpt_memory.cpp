@@ -169,6 +169,7 @@ PartMemory embedding_memory(const GptOptions& options, const StepShape& shape) {
     part.parameters.emplace_back("positions.");
   }
   part.learning = part.parameters;
+  part.kept = learned ? 0 : options.context * options.head_width() * kF32;  // tables of angles
   part.forward = {{(learned ? 2 : 1) * stream}};
   // Of a tied table: its two gradients are here, and their sum.
   part.backward = {{stream + 2 * positions}, {stream + (options.tied ? 2 : 1) * table, positions}};
