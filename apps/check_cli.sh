@@ -53,6 +53,7 @@ checkpoint convert
 train
 evaluate
 predict
+estimate
 COMMANDS
 
 expect_full_disk

@@ -134,14 +134,17 @@ fleet::DistributedStrategy strategy_of(const EstimateSettings& settings) {
   return strategy;
 }
 
-/// Numbers of state for each parameter.
-int64_t states_of(const optim::Optimizer& optimizer) {
-  const auto states = optimizer.impl()->states_per_parameter();
-  ARGOSY_CHECK(states.has_value(),
-               kEstimate,
-               "{} is not known well enough. Take sgd, momentum, adam, adamw, rmsprop or adagrad",
-               "the optimizer");
-  return static_cast<int64_t>(*states);
+/// Numbers of state for each parameter, by a step of a small one.
+int64_t states_of(const TrainSettings& words) {
+  constexpr int64_t kElements = 8;
+  at::Tensor parameter = at::ones({kElements}).set_requires_grad(true);
+  parameter.mutable_grad() = at::ones({kElements});
+  optim::Optimizer optimizer = make_optimizer(words, {{"parameter", parameter}});
+  optimizer.step();
+  const optim::OptimizerState state = optimizer.state_dict();
+  return std::ranges::count_if(state.parameters.at(0).second, [](const auto& each) {
+    return each.second.numel() == kElements;
+  });
 }
 
 struct Axes {
@@ -249,7 +252,7 @@ EstimateResult estimate(const EstimateSettings& settings) {
   options.scatter_gradients = axes.shards && settings.sharding_stage < 3 && settings.hosts > 1;
   TrainSettings words;
   words.optimizer = settings.optimizer;
-  options.states = states_of(make_optimizer(words, engine::named_parameters(*subject.module)));
+  options.states = states_of(words);
   result.each = parallel::estimate_memory(*subject.module, *subject.step, options);
   if (settings.measure) {
     measure(settings, subject, result);
