@@ -54,6 +54,7 @@ train
 evaluate
 predict
 generate
+estimate
 COMMANDS
 
 expect_full_disk

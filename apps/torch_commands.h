@@ -10,6 +10,9 @@ int evaluate(const program::Words& args);
 int predict(const program::Words& args);
 int generate(const program::Words& args);
 
+/// Runs `argosy estimate`.
+int estimate(const program::Words& args);
+
 /// Run `argosy checkpoint convert`, and `hash` for files that only libtorch's side reads.
 int checkpoint_convert(const program::Words& args);
 int checkpoint_hash(const program::Words& args);

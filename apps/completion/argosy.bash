@@ -27,7 +27,7 @@ _argosy() {
     words=($(_argosy_options "$argosy" launch))
   else
     case $command$before in
-      train--model | evaluate--model | predict--model | generate--model) words=($(_argosy_names "$argosy" models)) ;;
+      train--model | evaluate--model | predict--model | generate--model | estimate--model) words=($(_argosy_names "$argosy" models)) ;;
       train--optimizer) words=($(_argosy_names "$argosy" optimizers)) ;;
       train--schedule) words=($(_argosy_names "$argosy" schedules)) ;;
       train--augment) words=(none default $(_argosy_names "$argosy" augment)) ;;

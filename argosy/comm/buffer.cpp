@@ -104,7 +104,7 @@ void check_readable(std::string_view op, const at::Tensor& tensor) {
       tensor.layout() != at::kStrided || tensor.numel() == 0 || tensor.storage().data() != nullptr,
       place(op),
       "the tensor is a parameter or a gradient that ranks divide, whose memory comes and "
-      "goes. Give a clone() of it, which all ranks make.");
+      "goes, or it is deferred. Give a clone() of it, which all ranks make.");
   ARGOSY_CHECK(tensor.layout() == at::kStrided && !tensor.is_quantized(),
                place(op),
                "expected a plain strided tensor, got a sparse, mkldnn or quantized one. Convert it "

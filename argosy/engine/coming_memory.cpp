@@ -59,7 +59,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
       if (schema == nullptr || use == ArgumentUse::kViews) {
         return;  // a mark for profilers, or a view
       }
-      memory->before_use(use == ArgumentUse::kWrites);
+      memory->before_operator(function, use == ArgumentUse::kWrites);
       used = used == nullptr ? std::make_unique<Used>() : std::move(used);
       used->memories.push_back(std::move(memory));
     });
@@ -129,12 +129,21 @@ at::Tensor ComingMemory::make_flat(int64_t elements, const at::TensorOptions& op
                                             at::DataPtr(nullptr, flat.device()),
                                             /*allocator=*/nullptr,
                                             /*resizable=*/false);
-  const auto place = std::make_shared<Place>(
-      storage.get(), flat.options().requires_grad(false), shared_from_this());
+  own(storage.get(), flat.options());
+  return flat.set_(c10::Storage(std::move(storage)), 0, {elements}, {1});
+}
+
+void ComingMemory::empty_out(const at::Tensor& fresh) {
+  ARGOSY_INVARIANT(place_.expired(), "engine.coming_memory");
+  own(fresh.storage().unsafeGetStorageImpl(), fresh.options());
+}
+
+void ComingMemory::own(c10::StorageImpl* storage, const at::TensorOptions& options) {
+  const auto place =
+      std::make_shared<Place>(storage, options.requires_grad(false), shared_from_this());
   place_ = place;
   storage->set_data_ptr_noswap(
-      at::DataPtr(nullptr, new Held{place, at::Tensor()}, &release, flat.device()));
-  return flat.set_(c10::Storage(std::move(storage)), 0, {elements}, {1});
+      at::DataPtr(nullptr, new Held{place, at::Tensor()}, &release, storage->device()));
 }
 
 void ComingMemory::lend(const at::Tensor& memory) {
@@ -161,6 +170,14 @@ void ComingMemory::take_back() {
   if (const std::shared_ptr<Place> place = place_.lock()) {
     const at::DataPtr before = place->storage->set_data_ptr(
         at::DataPtr(nullptr, new Held{place, at::Tensor()}, &release, place->storage->device()));
+  }
+}
+
+void ComingMemory::settle(const at::Tensor& memory) {
+  if (const std::shared_ptr<Place> place = place_.lock()) {
+    const auto keep = [](void* held) { delete static_cast<at::Tensor*>(held); };
+    const at::DataPtr before = place->storage->set_data_ptr(
+        at::DataPtr(memory.data_ptr(), new at::Tensor(memory), keep, memory.device()));
   }
 }
 

@@ -8,6 +8,9 @@
 
 #include "argosy/base/even_part.h"
 
+namespace at {
+struct RecordFunction;
+}
 namespace c10 {
 struct StorageImpl;
 }
@@ -44,6 +47,10 @@ class ComingMemory : public std::enable_shared_from_this<ComingMemory> {
   virtual void before_use(bool writes) noexcept = 0;
   /// Comes after it. Uses may be nested.
   virtual void after_use() noexcept = 0;
+  /// Comes instead of before_use() where an operator of libtorch is the one who uses it.
+  virtual void before_operator(const at::RecordFunction& /*function*/, bool writes) noexcept {
+    before_use(writes);
+  }
 
   /// Returns what this process keeps of a dense view where ranks divide the tensor, without asking
   /// anybody. `to_write`: a whole that is there is out of date from now on.
@@ -67,17 +74,22 @@ class ComingMemory : public std::enable_shared_from_this<ComingMemory> {
 
   /// Returns a flat tensor without memory, which keeps this object alive, as its views do. Once.
   [[nodiscard]] at::Tensor make_flat(int64_t elements, const at::TensorOptions& options);
+  /// Takes the memory of a new tensor, whose values are lost, instead of make_flat(). Once.
+  void empty_out(const at::Tensor& fresh);
   /// Gives that tensor the memory of another one of its size. Nothing happens once it is gone.
   void lend(const at::Tensor& memory);
   /// Where its memory did not come: gives it NaN, or -1 where it has no fractions.
   void lend_nothing() noexcept;
   /// Takes the memory away.
   void take_back();
+  /// Gives it this memory for good: no more uses are told of.
+  void settle(const at::Tensor& memory);
 
  private:
   struct Place;
   struct Held;
   static void release(void* held);
+  void own(c10::StorageImpl* storage, const at::TensorOptions& options);
 
   std::weak_ptr<Place> place_{};
 };

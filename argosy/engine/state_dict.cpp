@@ -6,6 +6,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
+#include "argosy/engine/deferred.h"
 #include "argosy/engine/parts.h"
 
 namespace argosy::engine {
@@ -153,6 +154,7 @@ StateDict StateDict::clone() const {
 
 StateDict state_dict(const torch::nn::Module& module) {
   StateDict dict;
+  bring_memory(module);  // for who reads data_ptr()
   collect(module, "", dict);
   return dict;
 }

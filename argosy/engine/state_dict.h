@@ -53,7 +53,7 @@ class StateDict final {
 /// Returns parameters and buffers by structured name, in PyTorch's order: for each module its
 /// parameters, then its buffers, then its children. Tensors are detached and share the module's
 /// memory. Tied weights appear under each of their names; undefined entries (`bias = false`) do not
-/// appear.
+/// appear. What is deferred gets its memory: see Deferred.
 [[nodiscard]] StateDict state_dict(const torch::nn::Module& module);
 
 /// Copies `dict` into the module's own tensors, which keep their addresses, strides and devices.

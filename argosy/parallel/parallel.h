@@ -8,6 +8,7 @@
 #include "argosy/parallel/ddp/join.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/stats.h"
+#include "argosy/parallel/estimate.h"
 #include "argosy/parallel/mesh.h"
 #include "argosy/parallel/recompute.h"
 #include "argosy/parallel/recompute_blocks.h"

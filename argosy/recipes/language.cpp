@@ -9,6 +9,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
 #include "argosy/checkpoint/read_weights.h"
+#include "argosy/engine/deferred.h"
 #include "argosy/engine/seed.h"
 #include "argosy/engine/state_dict.h"
 #include "argosy/fleet/fleet.h"
@@ -154,7 +155,7 @@ LanguageAssembly::LanguageAssembly(const Wanted& wanted, const text::Tokenizer& 
   }
   model_text = text::to_string(shape);
   seed_everything(wanted.seed);
-  gpt_ = text::Gpt(shape);
+  gpt_ = engine::deferred<text::Gpt>(shape);  // whole nowhere where ranks divide it
   if (wanted.recompute) {
     gpt_->set_block_runner([](const text::GptBlock& block, const at::Tensor& x) {
       return parallel::recompute(block, x);

@@ -23,7 +23,8 @@ BuiltModel built(M net) {
       .module = net.ptr(),
       .model = [net] { return train::Model(net); },
       .summary =
-          [net](const std::vector<int64_t>& size) mutable { return engine::summary(net, size); }};
+          [net](const std::vector<int64_t>& size) mutable { return engine::summary(net, size); },
+      .forward = [net](const at::Tensor& pictures) { return net.ptr()->forward(pictures); }};
 }
 
 /// A network that leaves nothing open but its width.

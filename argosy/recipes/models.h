@@ -27,6 +27,8 @@ struct BuiltModel {
   std::function<train::Model()> model{};
   /// Returns a summary for inputs of this size: [N, channels, height, width]. Runs one forward.
   std::function<engine::Summary(const std::vector<int64_t>& input_size)> summary{};
+  /// Calls it on [N, channels, height, width].
+  std::function<at::Tensor(const at::Tensor& pictures)> forward{};
 };
 
 struct ModelEntry {

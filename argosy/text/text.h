@@ -6,6 +6,7 @@
 #include "argosy/text/models/generate.h"
 #include "argosy/text/models/gpt.h"
 #include "argosy/text/models/gpt_loss.h"
+#include "argosy/text/models/gpt_memory.h"
 #include "argosy/text/models/hugging_face.h"
 #include "argosy/text/open_tokenizer.h"
 #include "argosy/text/pad_sequences.h"

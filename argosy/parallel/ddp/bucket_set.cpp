@@ -31,8 +31,9 @@ BucketSet::BucketSet(const ParameterTable& table,
 BucketSet::BucketSet(const ParameterTable& table,
                      const comm::Group& group,
                      const DdpOptions& options,
-                     BucketPlan plan)
-    : table_(table), group_(group), options_(options), rebuilt_(true) {
+                     BucketPlan plan,
+                     std::shared_ptr<sharded::MemoryPool> pool)
+    : table_(table), group_(group), options_(options), pool_(std::move(pool)), rebuilt_(true) {
   use(std::move(plan));
 }
 
@@ -44,6 +45,9 @@ BucketPlan BucketSet::planned(const std::vector<size_t>& order) const {
 }
 
 void BucketSet::use(BucketPlan plan) {
+  if (is_cut()) {
+    pool_->free_spare();
+  }
   const std::shared_ptr<SharedPart> part =
       options_.shared_memory && !is_cut()
           ? SharedPart::create(aligned_bytes(table_.tensors()), group_, options_.timeout)

@@ -24,11 +24,12 @@ class BucketSet final {
  public:
   /// Collective if the ranks share memory. The table must outlive the set.
   BucketSet(const ParameterTable& table, const comm::Group& group, const DdpOptions& options);
-  /// With a plan that stays.
+  /// With a plan that stays, and cut if there is a pool.
   BucketSet(const ParameterTable& table,
             const comm::Group& group,
             const DdpOptions& options,
-            BucketPlan plan);
+            BucketPlan plan,
+            std::shared_ptr<sharded::MemoryPool> pool);
 
   [[nodiscard]] size_t size() const { return buckets_.size(); }
   [[nodiscard]] Bucket& operator[](size_t bucket) { return buckets_[bucket]; }

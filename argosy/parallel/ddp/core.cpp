@@ -16,6 +16,7 @@
 #include "argosy/base/even_part.h"
 #include "argosy/base/log.h"
 #include "argosy/engine/cpu.h"
+#include "argosy/engine/deferred.h"
 #include "argosy/engine/synced_norm.h"
 #include "argosy/parallel/ddp/shared_part.h"
 #include "argosy/parallel/ddp/verify.h"
@@ -37,6 +38,18 @@ void make_whole(const torch::nn::Module& module) {
   }
 }
 
+/// Deferred parameters that will be divided get no memory.
+void bring_what_stays_whole(const torch::nn::Module& module, bool divides) {
+  for (const at::Tensor& parameter : module.parameters()) {
+    if (!divides || !parameter.requires_grad()) {
+      engine::bring_memory(parameter);
+    }
+  }
+  for (const at::Tensor& buffer : module.buffers()) {
+    engine::bring_memory(buffer);
+  }
+}
+
 /// The module, laid out as the options say.
 std::shared_ptr<torch::nn::Module> checked(std::shared_ptr<torch::nn::Module> module,
                                            const comm::Group& group,
@@ -49,6 +62,7 @@ std::shared_ptr<torch::nn::Module> checked(std::shared_ptr<torch::nn::Module> mo
                "this process is not a member of group \"{}\". Wrap the model on its members only.",
                group.name());
   make_whole(*module);
+  bring_what_stays_whole(*module, options.shard.has_value() && group.size() > 1);
   engine::lay_out(*module, options.memory_format);
   return module;
 }
@@ -179,7 +193,12 @@ void Core::look_at_gradients() {
 
 void Core::prepare() {
   finite_hooks_.clear();
-  verify_equal(describe(*module_, options_), group_, options_.timeout);
+  Subject subject;
+  if (std::ranges::any_of(table_.tensors(), engine::is_deferred)) {
+    subject.advice += " Initial values follow from seed_everything(): call it with the same seed "
+                      "before the model is made.";
+  }
+  verify_equal(describe(*module_, options_), group_, options_.timeout, subject);
   agree_on_open_format();
   initialize();
   divisions_ = std::make_unique<Divisions>(
@@ -295,8 +314,7 @@ void Core::shard_parameters() {
     table_ = ParameterTable(*module_);
   }
   // What listens to gradients comes after the parameters have got their type.
-  reducer_ = Reducer::create(table_, group_, options_, deal_, plan);
-  reducer_->scatter(pool_of_gradients(pieces));
+  reducer_ = Reducer::create(table_, group_, options_, deal_, plan, pool_of_gradients(pieces));
   reducer_->ask(values_);
 }
 
@@ -467,6 +485,7 @@ void Core::agree_on_open_format() {
 
 void Core::broadcast_model(int root) const {
   std::vector<at::Tensor> tensors = module_->parameters();
+  std::erase_if(tensors, engine::is_deferred);  // each rank draws its part
   const std::vector<at::Tensor> buffers = module_->buffers();
   tensors.insert(tensors.end(), buffers.begin(), buffers.end());
   CoalescedBroadcast(tensors).run(group_, root, options_.timeout);

@@ -50,6 +50,8 @@ std::shared_ptr<DividedStep> DividedStep::create(const engine::NamedTensors& par
     if (step->states_ == nullptr) {
       return nullptr;
     }
+    step->counted_states_.emplace(step->state_bytes_ * states /
+                                  static_cast<std::size_t>(group.size()));
   }
   return step;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -12,6 +13,7 @@
 
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/group.h"
+#include "argosy/engine/memory_count.h"
 #include "argosy/engine/named.h"
 #include "argosy/optim/step_division.h"
 #include "argosy/parallel/ddp/shared_part.h"
@@ -78,6 +80,7 @@ class DividedStep final : public optim::StepDivision {
 
   std::shared_ptr<SharedPart> values_;
   std::shared_ptr<comm::SharedBlock> states_{};
+  std::optional<engine::CountedMemory> counted_states_{};  ///< this rank's share of them
   comm::Group group_;
   std::chrono::milliseconds timeout_;
   uint32_t steps_ = 0;                               ///< that began, equal on all ranks

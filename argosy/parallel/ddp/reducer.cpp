@@ -38,13 +38,14 @@ std::shared_ptr<Reducer> Reducer::create(const ParameterTable& table,
                                          const comm::Group& group,
                                          const DdpOptions& options,
                                          const std::shared_ptr<const comm::LeafDeal>& deal,
-                                         const std::optional<BucketPlan>& plan) {
+                                         const std::optional<BucketPlan>& plan,
+                                         const std::shared_ptr<sharded::MemoryPool>& pool) {
   std::shared_ptr<Reducer> reducer(new Reducer(table,
                                                group,
                                                options,
                                                deal,
                                                plan.has_value()
-                                                   ? BucketSet(table, group, options, *plan)
+                                                   ? BucketSet(table, group, options, *plan, pool)
                                                    : BucketSet(table, group, options)));
   reducer->install_hooks();
   return reducer;

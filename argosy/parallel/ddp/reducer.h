@@ -58,11 +58,13 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
  public:
   /// The table must outlive the reducer.
   /// `plan`: of buckets that stay.
-  static std::shared_ptr<Reducer> create(const ParameterTable& table,
-                                         const comm::Group& group,
-                                         const DdpOptions& options,
-                                         const std::shared_ptr<const comm::LeafDeal>& deal,
-                                         const std::optional<BucketPlan>& plan = std::nullopt);
+  static std::shared_ptr<Reducer> create(
+      const ParameterTable& table,
+      const comm::Group& group,
+      const DdpOptions& options,
+      const std::shared_ptr<const comm::LeafDeal>& deal,
+      const std::optional<BucketPlan>& plan = std::nullopt,
+      const std::shared_ptr<sharded::MemoryPool>& pool = nullptr);
   ~Reducer();
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;

@@ -16,6 +16,7 @@
 #include "argosy/base/log.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/work.h"
+#include "argosy/engine/deferred.h"
 #include "argosy/engine/layout.h"
 
 namespace argosy::parallel::ddp {
@@ -89,7 +90,10 @@ void ShardedBuckets::settle_in(std::size_t index, const at::Tensor& view, const 
     const IndexRange range = memory->range_of(view);
     if (homes_.initialize != nullptr) {
       homes_.initialize(parameters_[index].first, memory->part_of(view), range);
+    } else if (engine::is_deferred(parameter) && parameter.is_contiguous()) {
+      engine::draw_part(parameter, memory->part_of(view), range);
     } else {
+      engine::bring_memory(parameter);
       const at::Tensor whole = at::empty_strided(view.sizes(), view.strides(), parameter.options());
       memory->part_of(view).copy_(optim::elements_of(whole.copy_(parameter), range));
     }

@@ -12,6 +12,7 @@
 
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/group.h"
+#include "argosy/engine/memory_count.h"
 
 namespace argosy::parallel::ddp {
 
@@ -70,6 +71,7 @@ class SharedPart final : public std::enable_shared_from_this<SharedPart> {
   const int rank_;
   const int ranks_;
   const size_t stride_;
+  const engine::CountedMemory counted_{stride_};
   size_t used_ = 0;
   bool kept_ = false;
   std::vector<Outside> outside_{};

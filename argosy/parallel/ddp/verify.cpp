@@ -13,6 +13,7 @@
 #include "argosy/base/strings.h"
 #include "argosy/base/text.h"
 #include "argosy/comm/collectives.h"
+#include "argosy/engine/deferred.h"
 #include "argosy/parallel/ddp/parameter_table.h"
 
 namespace argosy::parallel::ddp {
@@ -27,6 +28,9 @@ std::string describe(const at::Tensor& tensor) {
   }
   if (!tensor.device().is_cpu()) {  // shared memory depends on it; which of them may differ
     text += " on " + c10::DeviceTypeName(tensor.device().type(), /*lower_case=*/true);
+  }
+  if (engine::is_deferred(tensor)) {  // each rank computes its part of them
+    text += fmt::format(" with initial values {:016x}", engine::identity_of_values(tensor));
   }
   return text;
 }

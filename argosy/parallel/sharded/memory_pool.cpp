@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -18,6 +19,7 @@
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/engine/parts.h"
+#include "argosy/engine/memory_count.h"
 
 namespace argosy::parallel::sharded {
 namespace {
@@ -40,10 +42,12 @@ at::Tensor lasting(int64_t elements, const at::TensorOptions& options) {
   }
   void* const data =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return data == MAP_FAILED
-             ? at::zeros({elements}, options)
-             : at::from_blob(
-                   data, {elements}, [bytes](void* used) { ::munmap(used, bytes); }, options);
+  if (data == MAP_FAILED) {
+    return at::zeros({elements}, options);
+  }
+  const auto count = std::make_shared<const engine::CountedMemory>(bytes);
+  return at::from_blob(
+      data, {elements}, [bytes, count](void* used) { ::munmap(used, bytes); }, options);
 }
 
 }  // namespace
@@ -114,6 +118,11 @@ void MemoryPool::begin_sequence() {
     history_.last = std::exchange(history_.now, {});
   }
   history_.place = 0;
+}
+
+void MemoryPool::free_spare() {
+  const Lock lock(mutex_);
+  spare_.clear();
 }
 
 void MemoryPool::drop_all() {
@@ -279,6 +288,7 @@ at::Tensor MemoryPool::take(int64_t elements, const at::TensorOptions& options) 
   }
   const at::Tensor taken = *found;
   spare_.erase(found);
+  const at::AutoDispatchBelowADInplaceOrView plain;  // a view would keep what it is a view of
   return taken.narrow(0, 0, elements);
 }
 
@@ -288,6 +298,7 @@ void MemoryPool::give(at::Tensor memory) {
     return;  // others allocate by stream; or somebody still has it
   }
   const auto all = static_cast<int64_t>(memory.storage().nbytes() / memory.element_size());
+  const at::AutoDispatchBelowADInplaceOrView plain;
   spare_.push_back(memory.as_strided({all}, {1}, 0));
   if (spare_.size() > most) {
     spare_.erase(spare_.begin());

@@ -69,6 +69,8 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   [[nodiscard]] int own_part() const;
   /// Begins a sequence of uses that repeats: a forward and its backward.
   void begin_sequence();
+  /// Frees memory that waits for wholes to come. Those to come have other sizes, say.
+  void free_spare();
   /// Lets all memories keep their parts only, with what was written into them.
   /// Errors: UsageError if some are held.
   void drop_all();

@@ -1,14 +1,16 @@
 #include "argosy/text/models/gpt.h"
 
+#include <fmt/format.h>
+
 #include <span>
 #include <utility>
 
 #include <ATen/Functions.h>
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
+#include "argosy/engine/deferred.h"
 #include "argosy/engine/seed.h"
 #include "argosy/text/models/initial_weights.h"
 #include "argosy/text/ops/linear.h"
@@ -47,9 +49,6 @@ void check_tokens(const at::Tensor& tokens, const GptOptions& options, int64_t p
   }
 }
 
-/// Elements that are drawn by one thread at a time.
-constexpr int64_t kDrawn = 1 << 14;
-
 }  // namespace
 
 GptImpl::GptImpl(const GptOptions& options) : options_(options) {
@@ -86,23 +85,13 @@ void GptImpl::reset() {
 }
 
 void GptImpl::initialize(uint64_t seed) {
-  const at::NoGradGuard no_grad;
   for (const auto& item : named_parameters()) {
-    const at::Tensor& parameter = item.value();
-    const bool in_place =
-        parameter.is_cpu() && parameter.scalar_type() == at::kFloat && parameter.is_contiguous();
-    const at::Tensor drawn = in_place ? parameter : at::empty(parameter.sizes(), at::kFloat);
-    auto* const values = drawn.data_ptr<float>();
-    at::parallel_for(0, drawn.numel(), kDrawn, [&](int64_t begin, int64_t end) {
-      draw_initial(options_,
-                   seed,
-                   item.key(),
-                   begin,
-                   std::span(values + begin, static_cast<std::size_t>(end - begin)));
-    });
-    if (!in_place) {
-      parameter.copy_(drawn);
-    }
+    engine::draw_values(
+        item.value(),
+        [options = options_, seed, name = item.key()](int64_t first, std::span<float> values) {
+          draw_initial(options, seed, name, first, values);
+        },
+        fmt::format("text.draw_initial {} {} {}", to_string(options_), seed, item.key()));
   }
 }
 

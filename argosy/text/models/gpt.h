@@ -40,6 +40,8 @@ using BlockRunner = std::function<at::Tensor(const GptBlock& block, const at::Te
 ///     head.weight                  [vocab_size, C]; only if it is not tied
 ///
 /// A new model has the initial weights of the seed of the last seed_everything(): see initialize().
+/// Made by engine::deferred<text::Gpt>(options), it has no memory until its weights are used, and
+/// parallel::fully_shard() lets each rank draw its part only.
 /// Errors: UsageError for options (GptOptions::validate()), and for tokens that are not [N, T] of
 /// int64, are more than `context` or, on the CPU, outside the vocabulary.
 /// Not thread-safe in training mode with dropout; else forward() may run in several threads.
@@ -63,7 +65,7 @@ class GptImpl final : public torch::nn::Cloneable<GptImpl>, public engine::Block
   at::Tensor next_logits(const at::Tensor& tokens, KeyValueCache& cache);
 
   /// Draws the initial weights: see draw_initial(). The model may be on any device and of any
-  /// floating type.
+  /// floating type; one that is deferred stays so.
   void initialize(uint64_t seed);
 
   /// Makes forward() and loss() call each block through `runner`, for instance to recompute it in

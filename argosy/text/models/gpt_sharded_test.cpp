@@ -6,13 +6,13 @@
 #include <torch/torch.h>
 
 #include "argosy/base/even_part.h"
+#include "argosy/engine/deferred.h"
 #include "argosy/optim/adam.h"
 #include "argosy/parallel/ddp/divided_step_test_support.h"
 #include "argosy/parallel/recompute.h"
 #include "argosy/parallel/recompute_blocks.h"
 #include "argosy/parallel/sharded/fully_shard.h"
 #include "argosy/text/models/gpt.h"
-#include "argosy/text/models/initial_weights.h"
 
 namespace argosy::text {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 struct LossOfGptImpl : torch::nn::Module {
   explicit LossOfGptImpl(const GptOptions& options) {
     gpt = register_module("gpt", Gpt(options));
-    gpt->initialize(5);
+    gpt->initialize(5);  // of a deferred model: later
   }
   at::Tensor forward(const at::Tensor& tokens, const at::Tensor& targets) {
     return gpt->loss(tokens, targets);
@@ -47,7 +47,7 @@ TEST(GptSharded, HasTheBitsOfRanksThatHaveEverything) {
     for (const auto& [autocast, again] : {std::pair(false, false), {true, false}, {false, true}}) {
       parallel::testing::on_ranks(2, [&, autocast = autocast, again = again](comm::Group& group) {
         const GptOptions options =
-            gpt_options(std::string(kind) + ":vocab_size=61,layers=3,width=32,heads=4,context=16");
+            gpt_options(std::string(kind) + ":vocab_size=61,layers=3,width=64,heads=4,context=16");
         parallel::DdpOptions wrapping{.shared_memory = false};
         if (autocast) {
           wrapping.autocast = at::kBFloat16;
@@ -55,15 +55,7 @@ TEST(GptSharded, HasTheBitsOfRanksThatHaveEverything) {
         LossOfGpt net(options);
         Wrapped plain(net, group, wrapping);
         wrapping.shard = parallel::ShardOptions{.unit_bytes = 0};
-        wrapping.shard->initialize =
-            [&](const std::string& name, const at::Tensor& part, const IndexRange& range) {
-              draw_initial(options,
-                           5,
-                           std::string_view(name).substr(4),  // behind "gpt."
-                           range.begin,
-                           {part.data_ptr<float>(), static_cast<size_t>(range.size())});
-            };
-        LossOfGpt other(options);
+        auto other = engine::deferred<LossOfGpt>(options);
         if (again) {
           other->gpt->set_block_runner([](const GptBlock& block, const at::Tensor& x) {
             return parallel::recompute(block, x);
@@ -129,6 +121,37 @@ TEST(GptSharded, InPureBfloat16HasTheSameBitsOnAnyNumberOfProcesses) {
         }
       });
     }
+  }
+}
+
+TEST(GptSharded, ADeferredModelDrawsItsWeightsWhenTheyAreNeeded) {
+  for (const char* const kind : {"gpt", "llama"}) {
+    const GptOptions options =
+        gpt_options(std::string(kind) + ":vocab_size=61,layers=2,width=64,heads=4,context=16");
+    Gpt plain(options);
+    plain->initialize(8);
+    Gpt late = engine::deferred<Gpt>(options);
+    late->initialize(8);
+    int64_t deferred = 0;
+    for (const auto& item : late->named_parameters()) {
+      const at::Tensor& parameter = item.value();
+      EXPECT_EQ(engine::is_deferred(parameter), parameter.nbytes() >= 4096) << item.key();
+      if (engine::is_deferred(parameter)) {
+        deferred += parameter.numel();
+        const int64_t rows = parameter.size(0) / 2;
+        const at::Tensor part = at::empty({(parameter.size(0) - rows) * parameter.size(1)});
+        engine::draw_part(parameter, part, {rows * parameter.size(1), parameter.numel()});
+        parallel::testing::expect_same_bits(
+            part, plain->named_parameters()[item.key()].slice(0, rows).reshape(-1), item.key());
+      }
+    }
+    EXPECT_GT(deferred, options.parameters() * 9 / 10);
+    const at::Tensor tokens = at::arange(16, at::kLong).view({1, 16});
+    parallel::testing::expect_same_bits(late(tokens), plain(tokens), "logits");
+    EXPECT_FALSE(engine::is_deferred(late->named_parameters()["embed.weight"]));
+    parallel::testing::expect_same_bits(engine::deferred<Gpt>(options)->loss(tokens, tokens),
+                                        Gpt(options)->loss(tokens, tokens),
+                                        "");
   }
 }
 

@@ -66,14 +66,27 @@ struct Block {
   [[nodiscard]] int64_t keys() const { return first + queries; }
 };
 
-std::vector<Block> blocks_of(const at::Tensor& qkv) {
-  const int64_t most = qkv.scalar_type() == at::kFloat ? kQueriesF32 : kQueriesBf16;
-  const int64_t tokens = qkv.size(1);
+/// For numbers of `item` bytes.
+std::vector<Block> blocks_of(int64_t tokens, int64_t item) {
+  const int64_t most = item == sizeof(float) ? kQueriesF32 : kQueriesBf16;
   std::vector<Block> blocks;
   for (int64_t first = 0; first < tokens; first += most) {
     blocks.push_back({first, std::min(most, tokens - first)});
   }
   return blocks;
+}
+
+std::vector<Block> blocks_of(const at::Tensor& qkv) {
+  return blocks_of(qkv.size(1), static_cast<int64_t>(qkv.element_size()));
+}
+
+/// Scores of a head that are in memory at a time.
+int64_t most_scores(const std::vector<Block>& blocks) {
+  int64_t most = 0;
+  for (const Block& block : blocks) {
+    most = std::max(most, block.queries * block.keys());
+  }
+  return most;
 }
 
 float scale_of(const HeadShape& shape) {
@@ -84,7 +97,8 @@ float scale_of(const HeadShape& shape) {
 class Scores final {
  public:
   Scores(const at::Tensor& qkv, const HeadShape& shape)
-      : heads_(shape.heads), flat_(at::empty({shape.heads * most_of(qkv)}, qkv.options())) {}
+      : heads_(shape.heads),
+        flat_(at::empty({shape.heads * most_scores(blocks_of(qkv))}, qkv.options())) {}
 
   [[nodiscard]] at::Tensor of(const Block& block) const {
     return flat_.narrow(0, 0, heads_ * block.queries * block.keys())
@@ -92,13 +106,6 @@ class Scores final {
   }
 
  private:
-  static int64_t most_of(const at::Tensor& qkv) {
-    int64_t most = 0;
-    for (const Block& block : blocks_of(qkv)) {
-      most = std::max(most, block.queries * block.keys());
-    }
-    return most;
-  }
   int64_t heads_;
   at::Tensor flat_;
 };
@@ -296,6 +303,10 @@ at::Tensor causal_attention(const at::Tensor& qkv, const HeadShape& shape, doubl
           .transpose(1, 2)
           .split_with_sizes({shape.heads, shape.kv_heads, shape.kv_heads}, 1);
   return causal_attention(parts[0], parts[1], parts[2], dropout).transpose(1, 2).flatten(2);
+}
+
+int64_t bytes_of_scores(int64_t heads, int64_t tokens, int64_t item) {
+  return heads * most_scores(blocks_of(tokens, item)) * item;
 }
 
 }  // namespace argosy::text::ops

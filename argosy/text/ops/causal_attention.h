@@ -35,4 +35,7 @@ struct HeadShape {
                                           const at::Tensor& values,
                                           double dropout = 0);
 
+/// Returns the bytes of the scores that are in memory at a time, for numbers of `item` bytes.
+[[nodiscard]] int64_t bytes_of_scores(int64_t heads, int64_t tokens, int64_t item);
+
 }  // namespace argosy::text::ops

@@ -51,7 +51,9 @@ struct Linear : torch::autograd::Function<Linear> {
     } else {
       at::mm_out(y_rows, rows, factors.t());
     }
-    context->save_for_backward({rows, factors});
+    // Ranks that divide the weight would keep 16-bit copies of all of it from here to backward.
+    const bool comes = engine::coming_memory_of(weight) != nullptr;
+    context->save_for_backward({rows, comes ? weight : factors});
     context->saved_data["bias"] = bias.has_value();
     context->saved_data["type"] = static_cast<int64_t>(x.scalar_type());
     return y;
@@ -61,7 +63,9 @@ struct Linear : torch::autograd::Function<Linear> {
     refuse_second_derivative("linear");
     const engine::Autocast off({.enabled = false});
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor &rows = saved[0], &factors = saved[1];
+    const at::Tensor& rows = saved[0];
+    const engine::DirectUse use({saved[1]});
+    const at::Tensor factors = converted(saved[1], rows.scalar_type());
     const at::Tensor dy =
         gradients[0].to(rows.scalar_type()).reshape({-1, factors.size(0)}).contiguous();
     variable_list out(4);
@@ -90,7 +94,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   const bool floats = can_fuse(weight) && weight.scalar_type() == at::kFloat &&
                       (!bias.defined() || (can_fuse(bias) && bias.scalar_type() == at::kFloat));
   // Without gradients under autocast its cache serves better: a model generates token by token.
-  const bool cached = mixed && !at::GradMode::is_enabled();
+  const bool cached =
+      mixed && !at::GradMode::is_enabled() && engine::coming_memory_of(weight) == nullptr;
   if (floats && !cached && can_fuse(x) &&
       (type == at::kBFloat16 || (type == at::kFloat && !mixed))) {
     return Linear::apply(x, weight, if_defined(bias), type);

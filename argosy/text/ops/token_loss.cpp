@@ -69,7 +69,7 @@ struct TokenLoss : torch::autograd::Function<TokenLoss> {
     const at::Tensor of_hidden = options.of_hidden ? at::empty_like(hidden) : at::Tensor();
     const at::Tensor of_weight = options.of_weight ? at::empty_like(weight) : at::Tensor();
     std::vector<double> losses(static_cast<std::size_t>(rows));
-    const int64_t most = std::min(rows, std::max(kLeastRows, kLogits / classes));
+    const int64_t most = rows_of_logits(rows, classes);
     const at::Tensor all = at::empty({most, classes}, factors.options());
     for (int64_t begin = 0; begin < rows; begin += most) {
       const int64_t count = std::min(most, rows - begin);
@@ -169,6 +169,10 @@ at::Tensor token_loss(const at::Tensor& hidden,
                                 {},
                                 at::Reduction::Mean,
                                 ignore_index);
+}
+
+int64_t rows_of_logits(int64_t rows, int64_t classes) {
+  return std::min(rows, std::max(kLeastRows, kLogits / classes));
 }
 
 }  // namespace argosy::text::ops

@@ -16,4 +16,7 @@ namespace argosy::text::ops {
                                     const at::Tensor& targets,
                                     int64_t ignore_index = -100);
 
+/// Returns how many rows of logits are in memory at a time.
+[[nodiscard]] int64_t rows_of_logits(int64_t rows, int64_t classes);
+
 }  // namespace argosy::text::ops

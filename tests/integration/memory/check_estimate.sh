@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# check_estimate.sh ARGOSY: what argosy estimate says is what a training holds, within 3 %.
+set -euo pipefail
+argosy=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+number() { sed -n "s/.*\"$2\": \\([0-9]*\\),\\{0,1\\}\$/\\1/p" "$1"; }
+near() { # WHAT ESTIMATED MEASURED [MORE]: MORE bytes may lie on top
+  local low=$(($3 * 97)) high=$((($3 + 0) * 103))
+  [ "$(($2 * 100))" -ge "$((low - ${4:-0} * 100))" ] && [ "$(($2 * 100))" -le "$high" ] && return
+  echo "$1: estimated $2, measured $3"
+  failed=1
+}
+check() { # PROCESSES ARGUMENTS…
+  local ranks=$1
+  shift
+  if ! "$argosy" launch --nproc_per_node "$ranks" --log_dir "$scratch/logs" "$argosy" estimate "$@" \
+    --measure --json >"$scratch/out" 2>&1; then
+    cat "$scratch/out"
+    failed=1
+    return
+  fi
+  near "$*: kept" "$(number "$scratch/out" kept)" "$(number "$scratch/out" measured_kept)"
+  near "$*: most" "$(number "$scratch/out" most)" "$(number "$scratch/out" measured_most)"
+  compared=$((${compared:-0} + 1))
+}
+
+gpt=(--model gpt:vocab_size=256,layers=6,width=192,heads=6,context=128 --batch_size 4)
+llama=(--model llama:vocab_size=4000,layers=4,width=192,heads=6,kv_heads=2,context=64 --batch_size 4)
+check 1 "${gpt[@]}"
+check 2 "${gpt[@]}" --mesh dp=2
+check 2 "${gpt[@]}" --mesh dp=2 --amp bfloat16
+check 2 "${gpt[@]}" --mesh dp=2 --recompute
+check 2 "${gpt[@]}" --mesh sharding=2
+check 2 "${gpt[@]}" --mesh sharding=2 --amp bfloat16
+check 2 "${gpt[@]}" --mesh sharding=2 --recompute
+check 2 "${gpt[@]}" --mesh sharding=2 --amp bfloat16 --recompute
+check 2 "${llama[@]}" --mesh sharding=2 --optimizer momentum
+check 2 "${llama[@]}" --mesh sharding=2 --stage 2
+check 4 "${gpt[@]}" --mesh dp=2,sharding=2
+check 4 "${gpt[@]}" --mesh dp=2,sharding=2 --amp bfloat16
+check 2 --model resnet18 --image_size 64 --batch_size 4 --mesh dp=2 --optimizer momentum
+export ARGOSY_BACKEND=gloo # as over hosts
+check 2 "${gpt[@]}" --mesh dp=2 --hosts 2
+check 2 "${gpt[@]}" --mesh sharding=2 --stage 1 --hosts 2
+check 2 "${gpt[@]}" --mesh sharding=2 --stage 2 --hosts 2 --amp bfloat16
+check 2 "${llama[@]}" --mesh sharding=2 --stage 2 --hosts 2 --recompute
+echo "$compared layouts were compared"
+exit "$failed"
