@@ -282,8 +282,8 @@ void Model::save(const std::string& path) const {
                "\"{}\"",
                path);
   core_->network.sync_buffers();
-  const auto whole = whole_where_divided();
   const detail::Judged judged(*core_);
+  const auto whole = whole_where_divided();
   checkpoint::save_weights_together(network(), path, core_->group);
 }
 
@@ -291,7 +291,6 @@ engine::LoadResult Model::load(const std::string& path, const LoadModelOptions& 
   const bool whole = checkpoint::is_checkpoint(path) && core_->optimizer.has_value() &&
                      !options.partial && !options.reset_optimizer && options.renames.empty();
   if (!whole) {
-    const auto all_of_it = whole_where_divided();
     return checkpoint::load_weights(
         network(), path, {.renames = options.renames}, {.partial = options.partial});
   }
