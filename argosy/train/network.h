@@ -94,29 +94,30 @@ Network network_of(parallel::DistributedDataParallel<M> model) {
   constexpr auto kEach = std::make_index_sequence<kInputs>();
   auto shared = std::make_shared<parallel::DistributedDataParallel<M>>(std::move(model));
   auto inner = std::make_shared<M>(shared->module());
-  return {.module = pointer_of(*inner),
-          .inputs = kInputs,
-          .first_label = takes_labels<M>() ? 1 : kInputs,
-          .forward =
-              [shared, kEach](const Tensors& inputs) {
-                return call_with(
-                    [&](const auto&... each) { return (*shared)(each...); }, inputs, kEach);
-              },
-          .forward_alone =
-              [inner, kEach](const Tensors& inputs) {
-                return call_with(
-                    [&](const auto&... each) { return (*inner)->forward(each...); }, inputs, kEach);
-              },
-          .without_sync =
-              [shared](const std::function<void()>& pass) {
-                const auto local = shared->no_sync();
-                pass();
-              },
-          .sync_buffers = [shared] { shared->sync_buffers(); },
-          .memory_format = [shared] { return shared->memory_format(); },
-          .decide_memory_format =
-              [shared](engine::MemoryFormat format) { shared->decide_memory_format(format); },
-          .communication_times = [shared] { return shared->communication_times(); }};
+  return {
+      .module = pointer_of(*inner),
+      .inputs = kInputs,
+      .first_label = takes_labels<M>() ? 1 : kInputs,
+      .forward =
+          [shared, kEach](const Tensors& inputs) {
+            return call_with(
+                [&](const auto&... each) { return (*shared)(each...); }, inputs, kEach);
+          },
+      .forward_alone =
+          [shared, kEach](const Tensors& inputs) {
+            return call_with(
+                [&](const auto&... each) { return shared->forward_alone(each...); }, inputs, kEach);
+          },
+      .without_sync =
+          [shared](const std::function<void()>& pass) {
+            const auto local = shared->no_sync();
+            pass();
+          },
+      .sync_buffers = [shared] { shared->sync_buffers(); },
+      .memory_format = [shared] { return shared->memory_format(); },
+      .decide_memory_format =
+          [shared](engine::MemoryFormat format) { shared->decide_memory_format(format); },
+      .communication_times = [shared] { return shared->communication_times(); }};
 }
 
 }  // namespace detail

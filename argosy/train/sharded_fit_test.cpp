@@ -147,6 +147,21 @@ TEST(ShardedFit, CheckpointsHavePartsThatFitAnyOtherDivision) {
   }
 }
 
+/// 16-bit parameters, whose masters a checkpoint has among the optimizer's state.
+TEST(ShardedFit, PureTypesHaveTheSameBitsOnAnyNumberOfProcesses) {
+  fleet::DistributedStrategy pure = divided(3, 4);
+  pure.amp = true;
+  pure.amp_configs = {.use_pure_bf16 = true, .master_grad = true};
+  const Outcome whole = train_on(1, pure, "");
+  EXPECT_NE(whole.hash, "");
+  EXPECT_NE(whole.hash, train_on(1, divided(3, 4), "").hash);
+  EXPECT_EQ(train_on(3, pure, "").hash, whole.hash);
+  const test::TempDir folder;
+  const std::string run = (folder.path() / "run").string();
+  (void)train_on(4, pure, run, /*stop=*/2);
+  EXPECT_EQ(train_on(3, pure, run).hash, whole.hash);
+}
+
 /// As a job that was started without a word of virtual ranks.
 TEST(ShardedFit, TheCheckpointSaysHowManyVirtualRanks) {
   const test::TempDir folder;
