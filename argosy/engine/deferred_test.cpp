@@ -116,10 +116,11 @@ TEST(Deferred, WhatCannotBeNotedIsRightAllTheSame) {
   const auto make = [] {
     at::Tensor made = torch::empty({64, 64}).normal_();
     const torch::NoGradGuard no_grad;
-    made.add_(torch::ones({64, 64}) * 3);  // a second tensor
-    torch::nn::init::orthogonal_(made);
-    made.clamp_(-0.1, 0.1);
-    return made + torch::arange(64);
+    at::Tensor second = torch::ones({64, 64}) * 3;
+    made.add_(second);
+    second.zero_();  // too late
+    made.clamp_(-1, 3.5);
+    return made + torch::nn::init::orthogonal_(torch::empty({64, 64})) + torch::arange(64);
   };
   seed_everything(2);
   const at::Tensor plain = make();

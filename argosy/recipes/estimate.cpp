@@ -142,9 +142,8 @@ int64_t states_of(const TrainSettings& words) {
   optim::Optimizer optimizer = make_optimizer(words, {{"parameter", parameter}});
   optimizer.step();
   const optim::OptimizerState state = optimizer.state_dict();
-  return std::ranges::count_if(state.parameters.at(0).second, [](const auto& each) {
-    return each.second.numel() == kElements;
-  });
+  return std::ranges::count_if(state.parameters.at(0).second,
+                               [](const auto& each) { return each.second.numel() == kElements; });
 }
 
 struct Axes {
@@ -167,16 +166,19 @@ Axes axes_of(const EstimateSettings& settings) {
   return axes;
 }
 
-/// Trains as the settings say and counts.
-void measure(const EstimateSettings& settings, Subject& subject, EstimateResult& result) {
+void check_processes(int expected) {
   const auto ranks = env::get_int("WORLD_SIZE", 1, 1 << 20).value_or(1);
-  ARGOSY_CHECK(ranks == result.ranks,
+  ARGOSY_CHECK(ranks == expected,
                kEstimate,
                "--measure needs the mesh's {} processes, got {}: argosy launch --nproc_per_node {} "
                "argosy estimate …",
-               result.ranks,
+               expected,
                ranks,
-               result.ranks);
+               expected);
+}
+
+/// Trains as the settings say and counts.
+void measure(const EstimateSettings& settings, Subject& subject, EstimateResult& result) {
   auto model = fleet::distributed_model(Trial(subject.module, std::exchange(subject.loss, {})));
   TrainSettings words;
   words.optimizer = settings.optimizer;
@@ -224,6 +226,7 @@ EstimateResult estimate(const EstimateSettings& settings) {
   EstimateResult result{.ranks = static_cast<int>(axes.dp * axes.sharding)};
   const bool divides = axes.shards && settings.sharding_stage == 3 && result.ranks > 1;
   if (settings.measure) {
+    check_processes(result.ranks);
     fleet::init(strategy_of(settings));
   }
   seed_everything(1);

@@ -195,8 +195,9 @@ void Core::prepare() {
   finite_hooks_.clear();
   Subject subject;
   if (std::ranges::any_of(table_.tensors(), engine::is_deferred)) {
-    subject.advice += " Initial values follow from seed_everything(): call it with the same seed "
-                      "before the model is made.";
+    subject.advice +=
+        " Initial values follow from seed_everything(): call it with the same seed "
+        "before the model is made.";
   }
   verify_equal(describe(*module_, options_), group_, options_.timeout, subject);
   agree_on_open_format();

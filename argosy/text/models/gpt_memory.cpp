@@ -197,26 +197,26 @@ PartMemory head_memory(const GptOptions& options, const StepShape& shape, const 
 
 }  // namespace
 
-engine::StepMemory step_memory(const GptOptions& options, const StepShape& given) {
+engine::StepMemory step_memory(const GptOptions& options, const StepShape& shape) {
   options.validate();
-  StepShape shape = given;
-  shape.tokens = given.tokens == 0 ? options.context : given.tokens;
-  ARGOSY_CHECK(shape.sequences > 0 && shape.tokens > 0 && shape.tokens <= options.context,
+  StepShape all = shape;
+  all.tokens = shape.tokens == 0 ? options.context : shape.tokens;
+  ARGOSY_CHECK(all.sequences > 0 && all.tokens > 0 && all.tokens <= options.context,
                "text.step_memory",
                "expected one sequence or more, of 1 to {} tokens, got {} of {}",
                options.context,
-               shape.sequences,
-               shape.tokens);
+               all.sequences,
+               all.tokens);
   ARGOSY_CHECK(options.dropout == 0,
                "text.step_memory",
                "there is a formula for dropout = 0 only, got {}",
                options.dropout);
-  const BlockTensors tensors(options, shape);
-  engine::StepMemory parts{embedding_memory(options, shape)};
+  const BlockTensors tensors(options, all);
+  engine::StepMemory parts{embedding_memory(options, all)};
   for (int64_t i = 0; i < options.layers; ++i) {
-    parts.push_back(block_memory(tensors, shape, i));
+    parts.push_back(block_memory(tensors, all, i));
   }
-  parts.push_back(head_memory(options, shape, tensors));
+  parts.push_back(head_memory(options, all, tensors));
   if (options.tied) {  // the head's gradient of the table waits for the embedding's
     for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
       add_to(parts[i].backward, options.vocab_size * options.width * kF32);

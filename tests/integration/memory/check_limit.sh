@@ -9,12 +9,12 @@ controller=/sys/fs/cgroup/memory
 [ -e "$controller/memory.limit_in_bytes" ] || controller=/sys/fs/cgroup
 probe=$controller/argosy-probe-$$
 if ! mkdir "$probe" 2>/dev/null; then
-  echo "SKIPPED: cannot make a cgroup in $controller"
+  echo "skipped: cannot make a cgroup in $controller"
   exit 77
 fi
 if [ ! -w "$probe/memory.limit_in_bytes" ] && [ ! -w "$probe/memory.max" ]; then
   rmdir "$probe"
-  echo "SKIPPED: no memory controller in $controller"
+  echo "skipped: no memory controller in $controller"
   exit 77
 fi
 rmdir "$probe"
@@ -28,8 +28,8 @@ clean() {
 }
 trap clean EXIT
 
-limit=$((192 << 20))
-model=gpt:vocab_size=64,layers=86,width=192,heads=3,context=8
+limit=$((256 << 20))
+model=gpt:vocab_size=64,layers=114,width=192,heads=3,context=8
 run() { # NAME RANKS BYTES sharded|whole
   "$argosy" launch --nproc_per_node "$2" --log_dir "$scratch/$1.logs" \
     "$program" "$base" "$3" "$model" "$4" >"$scratch/$1" 2>&1
