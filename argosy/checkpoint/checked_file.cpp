@@ -21,13 +21,13 @@ namespace {
 
 CheckedFile::CheckedFile(std::string path, ManifestFile known)
     : path_(std::move(path)), known_(std::move(known)) {
-  auto fd = os::open_file(path_, O_RDONLY);
+  auto fd = os::open_file(path_, O_RDONLY | O_NONBLOCK);
   if (!fd.ok()) {
     fail_file(path_, "cannot read: " + errno_message(fd.failure().error_number));
   }
   fd_ = std::move(*fd);
   struct stat info {};
-  if (::fstat(fd_.get(), &info) != 0 || info.st_size != known_.bytes) {
+  if (::fstat(fd_.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size != known_.bytes) {
     fail_file(path_,
               fmt::format("expected {} bytes, got {}. Take another checkpoint",
                           known_.bytes,

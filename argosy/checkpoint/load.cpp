@@ -61,13 +61,16 @@ class TensorOnDisk final : public engine::ComingMemory {
     return elements;
   }
 
-  void before_use(bool /*writes*/) noexcept override {
+  /// What an operator writes stays.
+  void before_use(bool writes) noexcept override {
     const std::scoped_lock lock(mutex_);
+    written_ = written_ || writes;
     if (uses_++ > 0) {
       return;
     }
     try {
-      lend(read_elements(0, numel(tensor_)));
+      lent_ = read_elements(0, numel(tensor_));
+      lend(lent_);
     } catch (const std::exception& error) {
       log::error("{}", error.what());
       error_ = std::current_exception();
@@ -76,7 +79,12 @@ class TensorOnDisk final : public engine::ComingMemory {
   }
   void after_use() noexcept override {
     const std::scoped_lock lock(mutex_);
-    if (--uses_ == 0) {
+    if (--uses_ > 0) {
+      return;
+    }
+    if (const at::Tensor lent = std::exchange(lent_, at::Tensor()); written_ && lent.defined()) {
+      settle(lent);
+    } else {
       take_back();
     }
   }
@@ -96,6 +104,8 @@ class TensorOnDisk final : public engine::ComingMemory {
   const ManifestTensor& tensor_;  // of the reader's manifest
   std::recursive_mutex mutex_{};
   int uses_ = 0;
+  bool written_ = false;
+  at::Tensor lent_{};
   std::exception_ptr error_{};
 };
 

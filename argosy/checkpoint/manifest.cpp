@@ -118,6 +118,24 @@ bool is_plain_name(const std::string& name) {
          name.find('\0') == std::string::npos && name != kManifestName;
 }
 
+/// Dims whose product is a number of bytes; an order that has each dim once.
+void check_shape(const ManifestTensor& tensor, const std::string& path) {
+  int64_t bytes = 8;  // of the largest element
+  for (const int64_t dim : tensor.shape) {
+    if (dim < 0 || __builtin_mul_overflow(bytes, dim, &bytes)) {
+      fail(path, fmt::format("\"{}\" of {}: no tensor has this shape", tensor.name, tensor.part));
+    }
+  }
+  std::vector<int64_t> dims = tensor.order;
+  std::ranges::sort(dims);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims.size() != tensor.shape.size() || dims[i] != static_cast<int64_t>(i) ||
+        tensor.pieces.empty()) {
+      fail(path, fmt::format("\"{}\" of {}: its order names other dims", tensor.name, tensor.part));
+    }
+  }
+}
+
 /// Each of a tensor's elements is in one piece.
 void check_pieces(const ManifestTensor& tensor, const std::string& path) {
   int64_t next = 0;
@@ -140,13 +158,6 @@ void check_pieces(const ManifestTensor& tensor, const std::string& path) {
                      numel(tensor),
                      next));
   }
-  std::vector<int64_t> dims = tensor.order;
-  std::ranges::sort(dims);
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims.size() != tensor.shape.size() || dims[i] != static_cast<int64_t>(i)) {
-      fail(path, fmt::format("\"{}\" of {}: its order names other dims", tensor.name, tensor.part));
-    }
-  }
 }
 
 void check_tensor(const ManifestTensor& tensor,
@@ -163,6 +174,7 @@ void check_tensor(const ManifestTensor& tensor,
                        tensor.dtype));
     }
   };
+  check_shape(tensor, path);
   if (tensor.pieces.empty()) {
     lies_in(tensor.file);
     return;

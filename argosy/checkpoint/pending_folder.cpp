@@ -132,7 +132,9 @@ PendingFolder::~PendingFolder() {
 }
 
 void PendingFolder::commit(const Manifest& manifest) {
-  write_file(temporary_, std::string(kManifestName), to_text(manifest));
+  const std::string text = to_text(manifest);
+  (void)parse_manifest(text, place_);  // what nobody could read would take an older one's place
+  write_file(temporary_, std::string(kManifestName), text);
   commit();
 }
 

@@ -27,6 +27,7 @@
 #include "argosy/comm/test_ranks.h"
 #include "argosy/engine/parts.h"
 
+#include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
 
 namespace argosy::checkpoint {
@@ -282,6 +283,62 @@ TEST_F(Pieces, WhoSavesAloneIsTold) {
   EXPECT_THAT(checkpoint_error([&] { saver.wait(); }),
               AllOf(HasSubstr("\"large.weight\": ranks divide its values"),
                     HasSubstr("Give the Saver the group")));
+}
+
+TEST_F(Pieces, ViewsAndWritesAreThoseOfOrdinaryTensors) {
+  const StateDict read = Checkpoint(saved_by(3)).part("model", Reading::kWhenUsed);
+  const at::Tensor whole = weights().at("large.weight");
+  const at::Tensor large = read.at("large.weight");
+  for (const auto& view :
+       {large.narrow(1, 5, 10), large.t(), large.narrow(0, 7, 9), large.select(1, 3)}) {
+    const at::Tensor expected =
+        whole.as_strided(view.sizes(), view.strides(), view.storage_offset());
+    EXPECT_TRUE(at::equal(engine::values_of(view), expected));
+    const at::Tensor copy = at::zeros(view.sizes());
+    engine::copy_values(copy, view);
+    EXPECT_TRUE(at::equal(copy, expected));
+  }
+  const at::Tensor bias = read.at("bias");
+  bias.add_(1);
+  EXPECT_TRUE(at::equal(bias, weights().at("bias") + 1));
+  EXPECT_TRUE(at::equal(engine::values_of(bias), weights().at("bias") + 1));
+}
+
+TEST_F(Pieces, WhatIsNoPartIsRefused) {
+  const StateDict own = divided(weights(), even(2, 0), true);
+  const auto save = [&](const Snapshot& snapshot) {
+    Saver saver(directory("refused"), {.async = false});
+    saver.save(snapshot, "x");
+  };
+  EXPECT_THAT(checkpoint_error([&] { save({.rank_tensors = own}); }),
+              HasSubstr("it is none of a rank's own tensors"));
+  EXPECT_THAT(
+      test::error_text<UsageError>([&] { (void)engine::own_part(own.at("bias").narrow(0, 0, 2)); }),
+      HasSubstr("has no part of its own"));
+}
+
+TEST_F(Pieces, AManifestThatLeadsAstrayIsRefused) {
+  const Manifest good = read_manifest(saved_by(2));
+  const auto refused = [&](const std::function<void(ManifestTensor&)>& spoil) {
+    Manifest bad = good;
+    spoil(bad.tensors.front());
+    return checkpoint_error([&] { (void)parse_manifest(to_text(bad), "m"); });
+  };
+  EXPECT_THAT(refused([](auto& t) {
+                t.shape = {-640, -700};
+              }),
+              HasSubstr("no tensor has this shape"));
+  EXPECT_THAT(refused([](auto& t) {
+                t.shape = {int64_t{1} << 32, int64_t{1} << 32};
+              }),
+              HasSubstr("no tensor has this shape"));
+  EXPECT_THAT(refused([](auto& t) { t.order = {0}; }), HasSubstr("its order names other dims"));
+  EXPECT_THAT(refused([](auto& t) {
+                t.pieces.clear();
+                t.file = "model-00001-of-00002.safetensors";
+                t.order = {0, 1};
+              }),
+              HasSubstr("its order names other dims"));
 }
 
 TEST_F(Pieces, BecomeOneFileOfAnyKind) {

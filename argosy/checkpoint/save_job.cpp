@@ -98,15 +98,24 @@ void stage_all(const Snapshot& snapshot,
                SaveJob& job,
                const comm::Group& group,
                StagingPool& pool) {
-  check(snapshot, job.name);
+  std::vector<engine::StateDict> wholes;  // before anything can fail on one rank alone
   for (const auto& [part, dict] : snapshot.parts) {
+    wholes.push_back(job.sharded ? engine::StateDict() : whole_on_first(dict, group));
+  }
+  check(snapshot, job.name);
+  for (size_t i = 0; i < wholes.size(); ++i) {
+    const auto& [part, dict] = snapshot.parts[i];
     job.manifest.parts.push_back(part);
-    if (job.sharded) {
-      continue;
+    if (!job.sharded && rank_of(group) == 0 && !dict.empty()) {
+      job.files.push_back(stage(file_name(part, false, group), part, wholes[i], pool));
     }
-    const engine::StateDict whole = whole_on_first(dict, group);
-    if (rank_of(group) == 0 && !dict.empty()) {
-      job.files.push_back(stage(file_name(part, false, group), part, whole, pool));
+  }
+  for (const auto& [name, tensor] : snapshot.rank_tensors) {
+    if (is_divided(tensor)) {
+      throw CheckpointError("checkpoint.save",
+                            "ranks divide its values, so it is none of a rank's own tensors. Put "
+                            "it into a part",
+                            {{}, name});
     }
   }
   const std::string own = fmt::format("rank{}", rank_of(group));

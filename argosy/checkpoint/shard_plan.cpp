@@ -60,7 +60,7 @@ json describe(const Snapshot& snapshot, const std::string& error) {
 json describe_or_say_why_not(const Snapshot& snapshot, const std::string& error) {
   try {
     return describe(snapshot, error);
-  } catch (const CheckpointError& bad) {
+  } catch (const std::exception& bad) {  // of any kind: the others wait for this rank's word
     return describe(snapshot, bad.what());
   }
 }

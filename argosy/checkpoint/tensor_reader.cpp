@@ -1,5 +1,7 @@
 #include "argosy/checkpoint/tensor_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <unordered_map>
@@ -95,6 +97,14 @@ void TensorReader::read(const ManifestTensor& tensor,
                         std::span<std::byte> out,
                         int64_t from) const {
   const std::scoped_lock lock(mutex_);
+  if (from < 0 || from > bytes_of(tensor) || std::ssize(out) > bytes_of(tensor) - from) {
+    throw UsageError("checkpoint.load",
+                     fmt::format("\"{}\" has {} bytes, asked for {} from {} on",
+                                 tensor.name,
+                                 bytes_of(tensor),
+                                 out.size(),
+                                 from));
+  }
   if (tensor.order.empty()) {
     read_in_order(tensor, out, from);
     return;

@@ -7,16 +7,24 @@
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/GradMode.h>
 
+#include "argosy/base/check.h"
 #include "argosy/base/log.h"
 #include "argosy/engine/layout.h"
 
 namespace argosy::engine {
 namespace {
 
-/// nullptr: its values are not in a file.
+/// nullptr: its values are not in a file, or it is a view of what is there, which operators read.
 std::shared_ptr<ComingMemory> file_of(const at::Tensor& tensor) {
   auto memory = coming_memory_of(tensor);
-  return memory != nullptr && memory->can_read() ? memory : nullptr;
+  const bool is_all = memory != nullptr && memory->can_read() && tensor.is_contiguous() &&
+                      !tensor.is_neg() && tensor.nbytes() == tensor.storage().nbytes();
+  return is_all ? memory : nullptr;
+}
+
+at::Tensor read_from(ComingMemory& file, const at::Tensor& tensor, const IndexRange& range) {
+  const at::Tensor read = file.read(tensor, range);
+  return read.scalar_type() == tensor.scalar_type() ? read : read.view(tensor.scalar_type());
 }
 
 class DividedTensor final : public ComingMemory {
@@ -50,7 +58,10 @@ class DividedTensor final : public ComingMemory {
       std::rethrow_exception(std::exchange(error_, nullptr));
     }
   }
-  std::optional<TensorPart> own_part(const at::Tensor& /*view*/, bool /*to_write*/) override {
+  std::optional<TensorPart> own_part(const at::Tensor& view, bool /*to_write*/) override {
+    ARGOSY_CHECK(view.nbytes() == view.storage().nbytes(),
+                 "engine.own_part",
+                 "a view of a tensor that ranks divide has no part of its own. Take all of it");
     return part_;
   }
 
@@ -91,20 +102,22 @@ at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& tensor) {
 
 std::optional<TensorPart> own_part(const at::Tensor& tensor, bool to_write) {
   const auto memory = coming_memory_of(tensor);
-  return memory == nullptr ? std::nullopt : memory->own_part(tensor, to_write);
+  if (memory == nullptr || memory->can_read()) {
+    return std::nullopt;
+  }
+  ARGOSY_CHECK(is_dense(tensor) || tensor.numel() == 0,
+               "engine.own_part",
+               "a view of a tensor that ranks divide has no part of its own. Take all of it");
+  return memory->own_part(tensor, to_write);
 }
 
 at::Tensor elements_like(const at::Tensor& like, const at::Tensor& from, const IndexRange& range) {
   const bool alike = same_storage_order(like, from);
   if (const auto file = file_of(from)) {
-    return alike ? file->read(from, range) : elements_of(in_order_of(like, values_of(from)), range);
+    return alike ? read_from(*file, from, range)
+                 : elements_of(in_order_of(like, values_of(from)), range);
   }
-  if (const auto here = own_part(from); here.has_value() && alike &&
-                                        here->range.begin == range.begin &&
-                                        here->range.end == range.end) {
-    return here->elements;
-  }
-  return elements_of(in_order_of(like, from.detach()), range);
+  return elements_of(in_order_of(like, values_of(from).detach()), range);
 }
 
 void copy_values(const at::Tensor& to, const at::Tensor& from) {
@@ -121,8 +134,8 @@ at::Tensor values_of(const at::Tensor& tensor) {
   if (memory == nullptr) {
     return tensor;
   }
-  if (memory->can_read()) {
-    return memory->read(tensor, {0, tensor.numel()}).view(tensor.sizes());
+  if (const auto file = file_of(tensor)) {
+    return read_from(*file, tensor, {0, tensor.numel()}).view(tensor.sizes());
   }
   const c10::NoGradGuard no_grad;
   at::Tensor gathered = tensor.detach().clone();

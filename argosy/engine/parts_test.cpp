@@ -84,12 +84,28 @@ TEST(Parts, AreCountedInTheOrderOfTheTargetsMemory) {
   EXPECT_TRUE(at::equal(elements_like(turned, source.whole, {4, 9}), expected));
 }
 
-TEST(Parts, OfATensorThatIsDividedAlikeNobodyIsAsked) {
-  const Target from({4, 9});
-  from.part.copy_(at::arange(5));
+/// On all ranks alike, whichever have the same part in both.
+TEST(Parts, OfATensorThatIsDividedAllIsGathered) {
+  const at::Tensor part = at::arange(4, 9, at::kFloat);
+  int gathers = 0;
+  const at::Tensor from = divided_tensor(at::empty({2, 2, 3}), {{4, 9}, part}, [&]() -> at::Tensor {
+    ++gathers;
+    return at::arange(12, at::kFloat).view({2, 2, 3});
+  });
   const Target to({4, 9});
-  copy_values(to.whole, from.whole);
-  EXPECT_TRUE(at::equal(to.part, from.part));
+  copy_values(to.whole, from);
+  EXPECT_TRUE(at::equal(to.part, part));
+  EXPECT_EQ(gathers, 1);
+}
+
+TEST(Parts, AGatherThatFailsIsAnError) {
+  const at::Tensor from =
+      divided_tensor(at::empty({12}), {{4, 9}, at::zeros({5})}, []() -> at::Tensor {
+        throw CheckpointError("test", "nobody is there");
+      });
+  const at::Tensor to = at::zeros({12});
+  EXPECT_THROW(copy_values(to, from), CheckpointError);
+  EXPECT_TRUE(at::equal(to, at::zeros({12})));
 }
 
 TEST(Parts, WhoHasAllReadsAll) {

@@ -128,8 +128,12 @@ void ExponentialMovingAverage::apply() {
 void ExponentialMovingAverage::restore() noexcept {
   const c10::NoGradGuard no_grad;
   for (std::size_t i = 0; i < kept_.size(); ++i) {
-    if (engine::own_part(own_[i].second).has_value()) {
-      values_here(own_[i].second, /*to_write=*/true).copy_(kept_[i]);
+    const at::Tensor own = own_[i].second;
+    if (const auto part = engine::own_part(own); part.has_value()) {
+      const bool held = !engine::own_part(own, /*to_write=*/true).has_value();
+      (held ? engine::elements_of(own.detach(), part->range)  // what of the whole is kept
+            : values_here(own, /*to_write=*/true))
+          .copy_(kept_[i]);
     } else {
       give_memory(own_[i].second, kept_[i]);
     }

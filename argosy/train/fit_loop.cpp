@@ -8,6 +8,7 @@
 #include <ATen/Parallel.h>
 #include <torch/nn/module.h>
 
+#include "argosy/checkpoint/together.h"
 #include "argosy/data/random.h"
 #include "argosy/engine/cpu.h"
 #include "argosy/engine/random_state.h"
@@ -99,7 +100,9 @@ void FitLoop::resume() {
   restore(core_, share.snapshot, *path);
   check_schedule(core_, share.snapshot, *path);
   continue_from(share, *path);
-  restore_callbacks(share.snapshot, *path, announcer_.callbacks());
+  checkpoint::together(core_.group, "train.resume", *path, [&] {
+    restore_callbacks(share.snapshot, *path, announcer_.callbacks());
+  });
   resumed_ = true;
   if (options_.log.verbose > 0 && core_.group.rank() == 0) {
     if (done()) {

@@ -18,8 +18,8 @@
 
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"
-#include "argosy/engine/parts.h"
 #include "argosy/engine/memory_count.h"
+#include "argosy/engine/parts.h"
 
 namespace argosy::parallel::sharded {
 namespace {
