@@ -294,7 +294,7 @@ TEST_P(ParallelOnDevices, StepsAreSharded) {
       add_all(*net, results);
       results.push_back(net->first->weight.detach().clone());
     }
-    for (const auto& [name, entry] : optimizer.state_dict().parameters) {
+    for (const auto& [name, entry] : optimizer.state_dict().clone().parameters) {
       for (const auto& [key, value] : entry) {
         results.push_back(value.to(key == "step" ? at::Device(at::kCPU) : device));
       }
