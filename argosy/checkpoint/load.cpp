@@ -53,7 +53,7 @@ class TensorOnDisk final : public engine::ComingMemory {
     return read_elements(view.storage_offset() + range.begin, range.size());
   }
   [[nodiscard]] at::Tensor read_elements(int64_t begin, int64_t count) const {
-    const at::Tensor elements = at::empty({count}, type());
+    at::Tensor elements = at::empty({count}, type());
     const auto size = static_cast<int64_t>(elements.element_size());
     reader_->read(tensor_,
                   {static_cast<std::byte*>(elements.data_ptr()), static_cast<size_t>(count * size)},
@@ -111,7 +111,7 @@ class TensorOnDisk final : public engine::ComingMemory {
 
 }  // namespace
 
-Checkpoint::Checkpoint(std::string path)
+Checkpoint::Checkpoint(const std::string& path)
     : reader_(std::make_shared<const TensorReader>(path, read_manifest(path))) {}
 
 engine::StateDict Checkpoint::read_tensors(const std::string& part, Reading reading) const {

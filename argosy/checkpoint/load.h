@@ -33,7 +33,7 @@ enum class Reading : uint8_t {
 /// checked), and for a missing part, listing the existing ones.
 class Checkpoint final {
  public:
-  explicit Checkpoint(std::string path);
+  explicit Checkpoint(const std::string& path);
 
   [[nodiscard]] const std::string& path() const { return reader_->folder(); }
   [[nodiscard]] const Manifest& manifest() const { return reader_->manifest(); }

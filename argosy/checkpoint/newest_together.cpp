@@ -50,7 +50,7 @@ std::string damage_in(const std::string& folder, const comm::Group& group) {
     together(group, "checkpoint.inspect", folder, [&] { check_share(folder, group); });
     return "";
   } catch (const CheckpointError& error) {
-    const std::string what = error.what();
+    std::string what = error.what();
     if (what.find("Take another checkpoint") == std::string::npos) {
       throw;  // a rank cannot read it, which says nothing of the checkpoint
     }
