@@ -7,7 +7,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/even_part.h"
 #include "argosy/base/log.h"
-#include "argosy/checkpoint/checked_file.h"
+#include "argosy/checkpoint/block_reader.h"
 #include "argosy/checkpoint/checksum.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/together.h"
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void check_range(CheckedFile& file, const IndexRange& bytes) {
+void check_range(BlockReader& file, const IndexRange& bytes) {
   std::vector<std::byte> block(static_cast<size_t>(kBlockBytes));
   for (int64_t at = bytes.begin; at < bytes.end; at += kBlockBytes) {
     file.read(at,
@@ -36,10 +36,10 @@ void check_share(const std::string& folder, const comm::Group& group) {
     if (!known.blocks.empty()) {
       const auto blocks = static_cast<int64_t>(known.blocks.size() / kBlockDigits);
       const IndexRange own = even_part(blocks, group.size(), group.rank());
-      CheckedFile file(path, known);
+      BlockReader file(path, known);
       check_range(file, {own.begin * kBlockBytes, std::min(own.end * kBlockBytes, known.bytes)});
     } else if (turn++ % group.size() == group.rank()) {
-      const CheckedFile checks_all(path, known);
+      const BlockReader checks_all(path, known);
     }
   }
 }

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "argosy/base/error.h"
-#include "argosy/checkpoint/checked_file.h"
+#include "argosy/checkpoint/block_reader.h"
 #include "argosy/formats/safetensors.h"
 
 namespace argosy::checkpoint {
@@ -65,7 +65,7 @@ struct TensorReader::Opened {
       entries.emplace(entry.name, entry);
     }
   }
-  CheckedFile file;
+  BlockReader file;
   std::unordered_map<std::string, formats::SafetensorEntry> entries{};
 };
 

@@ -18,6 +18,7 @@
 #include "argosy/comm/json.h"
 #include "argosy/engine/cpu.h"
 #include "argosy/engine/device.h"
+#include "argosy/engine/parts.h"
 #include "argosy/fleet/gradient_merge.h"
 #include "argosy/fleet/large_batch.h"
 #include "argosy/parallel/any_rank.h"
@@ -535,7 +536,7 @@ void save_state(const optim::Optimizer& optimizer, const std::string& path) {
   engine::StateDict all;
   for (const auto& [name, states] : optimizer.state_dict().parameters) {
     for (const auto& [state, tensor] : states) {
-      all.set(name + "/" + state, tensor);
+      all.set(name + "/" + state, engine::values_of(tensor));  // gathered on all ranks alike
     }
   }
   std::string error;

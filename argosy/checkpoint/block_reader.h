@@ -16,9 +16,9 @@ namespace argosy::checkpoint {
 /// Errors: CheckpointError("checkpoint.load") with the path: it cannot be read, has another length,
 /// or bytes changed. Cost: read() reads whole blocks (FileChecksums); of a file without them the
 /// constructor reads all.
-class CheckedFile final {
+class BlockReader final {
  public:
-  CheckedFile(std::string path, ManifestFile known);
+  BlockReader(std::string path, ManifestFile known);
 
   [[nodiscard]] const std::string& path() const { return path_; }
   void read(int64_t offset, std::span<std::byte> out);

@@ -1,4 +1,4 @@
-#include "argosy/checkpoint/checked_file.h"
+#include "argosy/checkpoint/block_reader.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 }  // namespace
 
-CheckedFile::CheckedFile(std::string path, ManifestFile known)
+BlockReader::BlockReader(std::string path, ManifestFile known)
     : path_(std::move(path)), known_(std::move(known)) {
   auto fd = os::open_file(path_, O_RDONLY | O_NONBLOCK);
   if (!fd.ok()) {
@@ -54,7 +54,7 @@ CheckedFile::CheckedFile(std::string path, ManifestFile known)
   known_.blocks = now.blocks().empty() ? now.text().substr(now.text().find(':') + 1) : now.blocks();
 }
 
-void CheckedFile::read(int64_t offset, std::span<std::byte> out) {
+void BlockReader::read(int64_t offset, std::span<std::byte> out) {
   while (!out.empty()) {
     const int64_t block = offset / kBlockBytes;
     const int64_t within = offset % kBlockBytes;
@@ -76,11 +76,11 @@ void CheckedFile::read(int64_t offset, std::span<std::byte> out) {
   }
 }
 
-int64_t CheckedFile::size_of(int64_t block) const {
+int64_t BlockReader::size_of(int64_t block) const {
   return std::clamp<int64_t>(known_.bytes - block * kBlockBytes, 0, kBlockBytes);
 }
 
-std::span<const std::byte> CheckedFile::load(int64_t block) {
+std::span<const std::byte> BlockReader::load(int64_t block) {
   if (block != loaded_) {
     loaded_ = -1;
     block_.resize(static_cast<size_t>(size_of(block)));
@@ -91,7 +91,7 @@ std::span<const std::byte> CheckedFile::load(int64_t block) {
   return block_;
 }
 
-void CheckedFile::read_unchecked(int64_t offset, std::span<std::byte> out) const {
+void BlockReader::read_unchecked(int64_t offset, std::span<std::byte> out) const {
   const auto count = os::read_at(fd_.get(), out, offset);
   if (!count.ok()) {
     fail_file(path_, "cannot read: " + errno_message(count.failure().error_number));
@@ -101,7 +101,7 @@ void CheckedFile::read_unchecked(int64_t offset, std::span<std::byte> out) const
   }
 }
 
-void CheckedFile::check_block(int64_t block, std::span<const std::byte> bytes) const {
+void BlockReader::check_block(int64_t block, std::span<const std::byte> bytes) const {
   const std::string digits = block_digits(bytes);
   const size_t at = static_cast<size_t>(block) * kBlockDigits;
   if (known_.blocks.compare(std::min(at, known_.blocks.size()), kBlockDigits, digits) != 0) {
