@@ -144,9 +144,14 @@ void with_handler(Handler handler, const std::function<void()>& body) {
   std::function<void(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack*)> each =
       std::move(handler);
   struct Restore {
-    decltype(current) before;
+    explicit Restore(decltype(current) former) : before(former) {}
     ~Restore() { current = before; }
-  } const restore{std::exchange(current, &each)};
+    Restore(const Restore&) = delete;
+    Restore& operator=(const Restore&) = delete;
+    Restore(Restore&&) = delete;
+    Restore& operator=(Restore&&) = delete;
+    decltype(current) before;
+  } const restore(std::exchange(current, &each));
   const c10::impl::IncludeDispatchKeyGuard heard(kKey);
   body();
 }

@@ -310,7 +310,7 @@ class FlatOptimizer final : public OptimizerImpl {
                                   .to(parameter.device(), state_type(parameter));
       return sharded_->make_state(part).copy_(part);
     }
-    const at::Tensor own = new_state(parameter);
+    at::Tensor own = new_state(parameter);
     engine::copy_values(own, state);
     return own;
   }

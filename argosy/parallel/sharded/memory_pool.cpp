@@ -82,7 +82,7 @@ at::Tensor gather_ranges(const at::Tensor& like,
                          const comm::Group& group,
                          std::chrono::milliseconds timeout) {
   const Apart apart;
-  const at::Tensor whole = at::empty_strided(like.sizes(), like.strides(), part.options());
+  at::Tensor whole = at::empty_strided(like.sizes(), like.strides(), part.options());
   const int64_t most = std::ranges::max(ranges, {}, &IndexRange::size).size();
   if (most == 0) {
     return whole;
