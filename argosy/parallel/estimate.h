@@ -54,8 +54,9 @@ struct MemoryEstimate {
 /// The model may be deferred. `step` says what forward and backward hold beside parameters: see
 /// engine::StepMemory. Not in it: libraries (about 300 MB, most of it shared), what the system adds
 /// to blocks, and 0.5 MiB of shared memory for each rank and group of a host.
-/// Units of gradients: two are whole at a time; three where the network is slower than backward.
-/// Errors: UsageError for options that the wrapper refuses, too.
+/// Units of gradients: two are whole at a time, by the formula; one more where the network is
+/// slower than backward, one less where it is much faster. Errors: UsageError for options that the
+/// wrapper refuses, too.
 [[nodiscard]] MemoryEstimate estimate_memory(const torch::nn::Module& module,
                                              const engine::StepMemory& step,
                                              const EstimateOptions& options);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# check_estimate.sh ARGOSY: what argosy estimate says is what a training holds, within 3 %.
+# check_estimate.sh ARGOSY: what argosy estimate says is what a training holds, within 3 % and, where units are
+# divided, one of them.
 set -euo pipefail
 argosy=$1
 scratch=$(mktemp -d)
@@ -7,9 +8,11 @@ trap 'rm -rf "$scratch"' EXIT
 failed=0
 
 number() { sed -n "s/.*\"$2\": \\([0-9]*\\),\\{0,1\\}\$/\\1/p" "$1"; }
-near() { # WHAT ESTIMATED MEASURED [MORE]: MORE bytes may lie on top
-  local low=$(($3 * 97)) high=$((($3 + 0) * 103))
-  [ "$(($2 * 100))" -ge "$((low - ${4:-0} * 100))" ] && [ "$(($2 * 100))" -le "$high" ] && return
+# Units of gradients that are whole at a time: one more or less, as backward or the network is faster.
+unit=0
+near() { # WHAT ESTIMATED MEASURED
+  local low=$(($3 * 97 - unit * 100)) high=$(($3 * 103 + unit * 100))
+  [ "$(($2 * 100))" -ge "$low" ] && [ "$(($2 * 100))" -le "$high" ] && return
   echo "$1: estimated $2, measured $3"
   failed=1
 }
@@ -33,14 +36,16 @@ check 1 "${gpt[@]}"
 check 2 "${gpt[@]}" --mesh dp=2
 check 2 "${gpt[@]}" --mesh dp=2 --amp bfloat16
 check 2 "${gpt[@]}" --mesh dp=2 --recompute
+unit=$((12 * 192 * 192 * 4))
 check 2 "${gpt[@]}" --mesh sharding=2
 check 2 "${gpt[@]}" --mesh sharding=2 --amp bfloat16
 check 2 "${gpt[@]}" --mesh sharding=2 --recompute
 check 2 "${gpt[@]}" --mesh sharding=2 --amp bfloat16 --recompute
 check 2 "${llama[@]}" --mesh sharding=2 --optimizer momentum
-check 2 "${llama[@]}" --mesh sharding=2 --stage 2
 check 4 "${gpt[@]}" --mesh dp=2,sharding=2
 check 4 "${gpt[@]}" --mesh dp=2,sharding=2 --amp bfloat16
+unit=0
+check 2 "${llama[@]}" --mesh sharding=2 --stage 2
 check 2 --model resnet18 --image_size 64 --batch_size 4 --mesh dp=2 --optimizer momentum
 export ARGOSY_BACKEND=gloo # as over hosts
 check 2 "${gpt[@]}" --mesh dp=2 --hosts 2
