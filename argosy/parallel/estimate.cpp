@@ -204,7 +204,7 @@ class Timeline final {
       estimate_.parameters += units_->all() / degree;
       scatter();
       has_copies_ = degree < ranks;
-    } else if (ranks > 1 && options_.scatter_gradients) {
+    } else if (ranks > 1 && (options_.scatter_gradients || options_.divide_state)) {
       std::vector<std::size_t> order(table_.size());
       std::iota(order.rbegin(), order.rend(), std::size_t{0});
       units_.emplace(ddp::plan_buckets(table_.tensors(),
@@ -214,7 +214,12 @@ class Timeline final {
                      table_,
                      options_.ranks);
       estimate_.parameters += units_->all();
-      scatter();
+      if (options_.scatter_gradients) {
+        scatter();
+      } else {
+        estimate_.gradients = units_->all();
+        estimate_.state = options_.states * units_->all() / ranks;
+      }
     } else {
       estimate_.parameters += whole;
       estimate_.gradients = ranks > 1 ? whole : 0;  // alone they come one by one

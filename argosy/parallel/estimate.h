@@ -16,7 +16,8 @@ namespace argosy::parallel {
 struct EstimateOptions {
   int ranks = 1;
   DdpOptions wrapping{};           ///< with DdpOptions::shard: divided parameters (stage 3)
-  bool scatter_gradients = false;  ///< DivideOptions::scatter_gradients (stages 1 and 2)
+  bool scatter_gradients = false;  ///< DivideOptions::scatter_gradients (stage 2)
+  bool divide_state = false;       ///< DivideOptions::divide_state (stage 1)
   int64_t states = 2;  ///< numbers of the optimizer's state for each parameter; Adam's 2
 };
 

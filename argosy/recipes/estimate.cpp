@@ -208,7 +208,7 @@ program::Options options_of(EstimateSettings& s) {
   return {
     {"--model", "NAME", "gpt:layers=12,width=768 and such, or a model of --list models", &s.model, {.required = true}},
     {"--mesh", "AXES", "Processes by axis: dp=2,sharding=2", &s.mesh},
-    {"--sharding_stage --stage", "N", "What the axis sharding divides: 1, 2 state and gradients; 3 parameters too", &s.sharding_stage, {.least = 1, .most = 3}},
+    {"--sharding_stage --stage", "N", "What the axis sharding divides: 1 state; 2 gradients too; 3 parameters too", &s.sharding_stage, {.least = 1, .most = 3}},
     {"--hosts", "N", "Hosts of the processes; on one they share memory", &s.hosts, {.least = 1}},
     {"--batch_size", "N", "Samples of a batch, per process", &s.batch_size, {.least = 1}},
     {"--sequence_length", "N", "Tokens of a sample; unset: the model's context", &s.sequence_length, {.least = 1}},
@@ -252,7 +252,9 @@ EstimateResult estimate(const EstimateSettings& settings) {
   if (divides) {
     options.wrapping.shard = parallel::ShardOptions{.degree = static_cast<int>(axes.sharding)};
   }
-  options.scatter_gradients = axes.shards && settings.sharding_stage < 3 && settings.hosts > 1;
+  const bool over_hosts = axes.shards && settings.hosts > 1;
+  options.scatter_gradients = over_hosts && settings.sharding_stage == 2;
+  options.divide_state = over_hosts && settings.sharding_stage == 1;
   TrainSettings words;
   words.optimizer = settings.optimizer;
   options.states = states_of(words);

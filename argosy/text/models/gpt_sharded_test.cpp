@@ -111,7 +111,7 @@ TEST(GptSharded, InPureBfloat16HasTheSameBitsOnAnyNumberOfProcesses) {
         }
         std::vector<at::Tensor> mine;
         for (const auto& [name, entry] : optimizer.state_dict().parameters) {
-          mine.push_back(entry.at("master"));
+          mine.push_back(entry.at("master").clone());
         }
         if (group.rank() == 0) {
           expected = expected.empty() ? mine : expected;
