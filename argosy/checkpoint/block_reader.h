@@ -21,6 +21,7 @@ class BlockReader final {
   BlockReader(std::string path, ManifestFile known);
 
   [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] int fd() const { return fd_.get(); }
   void read(int64_t offset, std::span<std::byte> out);
 
  private:

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <exception>
 #include <filesystem>
-#include <mutex>
 #include <span>
 #include <utility>
 
@@ -18,7 +16,7 @@
 #include "argosy/checkpoint/checksum.h"
 #include "argosy/checkpoint/safetensors_type.h"
 #include "argosy/checkpoint/values_text.h"
-#include "argosy/engine/coming_memory.h"
+#include "argosy/engine/parts.h"
 #include "argosy/formats/safetensors.h"
 #include "argosy/os/fd.h"
 
@@ -41,7 +39,7 @@ void check_sum(const std::string& path, const ManifestFile& file, const Checksum
 }
 
 /// A tensor whose values are in a checkpoint's files.
-class TensorOnDisk final : public engine::ComingMemory {
+class TensorOnDisk final : public engine::FetchedMemory {
  public:
   TensorOnDisk(std::shared_ptr<const TensorReader> reader, const ManifestTensor& tensor)
       : reader_(std::move(reader)), tensor_(tensor) {}
@@ -61,52 +59,14 @@ class TensorOnDisk final : public engine::ComingMemory {
     return elements;
   }
 
-  /// What an operator writes stays.
-  void before_use(bool writes) noexcept override {
-    const std::scoped_lock lock(mutex_);
-    written_ = written_ || writes;
-    if (uses_++ > 0) {
-      return;
-    }
-    try {
-      lent_ = read_elements(0, numel(tensor_));
-      lend(lent_);
-    } catch (const std::exception& error) {
-      log::error("{}", error.what());
-      error_ = std::current_exception();
-      lend_nothing();
-    }
-  }
-  void after_use() noexcept override {
-    const std::scoped_lock lock(mutex_);
-    if (--uses_ > 0) {
-      return;
-    }
-    if (const at::Tensor lent = std::exchange(lent_, at::Tensor()); written_ && lent.defined()) {
-      settle(lent);
-    } else {
-      take_back();
-    }
-  }
-  void check() override {
-    const std::scoped_lock lock(mutex_);
-    if (error_ != nullptr) {
-      std::rethrow_exception(std::exchange(error_, nullptr));
-    }
-  }
-
  private:
+  at::Tensor fetch() override { return read_elements(0, numel(tensor_)); }
   [[nodiscard]] at::ScalarType type() const {
     return scalar_type_of(*formats::safetensor_type(tensor_.dtype));
   }
 
   const std::shared_ptr<const TensorReader> reader_;
   const ManifestTensor& tensor_;  // of the reader's manifest
-  std::recursive_mutex mutex_{};
-  int uses_ = 0;
-  bool written_ = false;
-  at::Tensor lent_{};
-  std::exception_ptr error_{};
 };
 
 }  // namespace

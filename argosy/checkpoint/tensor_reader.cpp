@@ -58,10 +58,10 @@ std::vector<std::byte> turn(const ManifestTensor& tensor, std::span<const std::b
 /// A file and where its tensors lie.
 struct TensorReader::Opened {
   Opened(const std::string& path, const ManifestFile& known) : file(path, known) {
-    const formats::SafetensorsFile layout(path);
-    std::vector<std::byte> head(static_cast<size_t>(layout.header().data_offset));
-    file.read(0, head);  // is what the layout was read from
-    for (const formats::SafetensorEntry& entry : layout.header().entries) {
+    const formats::SafetensorsHeader header = formats::read_safetensors_header(file.fd(), path);
+    std::vector<std::byte> head(static_cast<size_t>(header.data_offset));
+    file.read(0, head);  // is what was written
+    for (const formats::SafetensorEntry& entry : header.entries) {
       entries.emplace(entry.name, entry);
     }
   }

@@ -27,37 +27,11 @@ at::Tensor read_from(ComingMemory& file, const at::Tensor& tensor, const IndexRa
   return read.scalar_type() == tensor.scalar_type() ? read : read.view(tensor.scalar_type());
 }
 
-class DividedTensor final : public ComingMemory {
+class DividedTensor final : public FetchedMemory {
  public:
   DividedTensor(TensorPart part, std::function<at::Tensor()> gather)
       : part_(std::move(part)), gather_(std::move(gather)) {}
 
-  void before_use(bool /*writes*/) noexcept override {
-    const std::scoped_lock lock(mutex_);
-    if (uses_++ > 0) {
-      return;
-    }
-    try {
-      const at::Tensor whole = gather_();
-      lend(elements_of(whole, {0, whole.numel()}));
-    } catch (const std::exception& error) {
-      log::error("[engine.divided_tensor] it could not be gathered: {}", error.what());
-      error_ = std::current_exception();
-      lend_nothing();
-    }
-  }
-  void after_use() noexcept override {
-    const std::scoped_lock lock(mutex_);
-    if (--uses_ == 0) {
-      take_back();
-    }
-  }
-  void check() override {
-    const std::scoped_lock lock(mutex_);
-    if (error_ != nullptr) {
-      std::rethrow_exception(std::exchange(error_, nullptr));
-    }
-  }
   std::optional<TensorPart> own_part(const at::Tensor& view, bool /*to_write*/) override {
     ARGOSY_CHECK(view.nbytes() == view.storage().nbytes(),
                  "engine.own_part",
@@ -66,14 +40,51 @@ class DividedTensor final : public ComingMemory {
   }
 
  private:
+  at::Tensor fetch() override {
+    const at::Tensor whole = gather_();
+    return elements_of(whole, {0, whole.numel()});
+  }
+
   const TensorPart part_;
   const std::function<at::Tensor()> gather_;
-  std::recursive_mutex mutex_{};
-  int uses_ = 0;
-  std::exception_ptr error_{};
 };
 
 }  // namespace
+
+void FetchedMemory::before_use(bool writes) noexcept {
+  const std::scoped_lock lock(mutex_);
+  written_ = written_ || writes;
+  if (uses_++ > 0) {
+    return;
+  }
+  try {
+    lent_ = fetch();
+    lend(lent_);
+  } catch (const std::exception& error) {
+    log::error("a tensor has no values: {}", error.what());
+    error_ = std::current_exception();
+    lend_nothing();
+  }
+}
+
+void FetchedMemory::after_use() noexcept {
+  const std::scoped_lock lock(mutex_);
+  if (--uses_ > 0) {
+    return;
+  }
+  if (const at::Tensor lent = std::exchange(lent_, at::Tensor()); written_ && lent.defined()) {
+    settle(lent);
+  } else {
+    take_back();
+  }
+}
+
+void FetchedMemory::check() {
+  const std::scoped_lock lock(mutex_);
+  if (error_ != nullptr) {
+    std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+}
 
 bool is_in_file(const at::Tensor& tensor) {
   return file_of(tensor) != nullptr;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <exception>
 #include <functional>
+#include <mutex>
 #include <optional>
 
 #include <ATen/core/Tensor.h>
@@ -10,6 +12,26 @@
 
 /// Tensors of which a process has a part, and moving values between them without anybody else.
 namespace argosy::engine {
+
+/// Memory that one call brings whole, for as long as somebody uses it. What is written into it
+/// stays for good. Where the call fails, operators get what lend_nothing() gives, and check()
+/// throws.
+class FetchedMemory : public ComingMemory {
+ public:
+  void before_use(bool writes) noexcept final;
+  void after_use() noexcept final;
+  void check() final;
+
+ private:
+  /// Returns all elements, flat.
+  [[nodiscard]] virtual at::Tensor fetch() = 0;
+
+  std::recursive_mutex mutex_{};
+  int uses_ = 0;
+  bool written_ = false;
+  at::Tensor lent_{};
+  std::exception_ptr error_{};
+};
 
 /// Returns a part of a dense tensor's elements, flat and in place.
 [[nodiscard]] at::Tensor elements_of(const at::Tensor& dense, const IndexRange& part);

@@ -75,29 +75,6 @@ int64_t size_of(int fd, const std::string& path) {
   return info.st_size;
 }
 
-SafetensorsHeader read_header(int fd, const std::string& path) {
-  const int64_t size = size_of(fd, path);
-  std::array<uint8_t, kLengthBytes> length{};
-  if (size < kLengthBytes) {
-    throw DataError("formats.safetensors",
-                    fmt::format("truncated: expected at least 8 bytes, got {}", size),
-                    {path, 0});
-  }
-  read_at(fd, std::as_writable_bytes(std::span(length)), 0, path);
-  const int64_t bytes = little_endian(length);
-  if (bytes > std::min(kMostHeaderBytes, size - kLengthBytes)) {
-    throw DataError("formats.safetensors",
-                    fmt::format("expected a header of at most {} bytes, got the length {}. The "
-                                "file is truncated, or no file of safetensors",
-                                std::min(kMostHeaderBytes, size - kLengthBytes),
-                                bytes),
-                    {path, 0});
-  }
-  std::string text(static_cast<size_t>(bytes), '\0');
-  read_at(fd, std::as_writable_bytes(std::span(text)), kLengthBytes, path);
-  return parse_safetensors_header(text, size - kLengthBytes - bytes, path);
-}
-
 /// Fills offset and bytes. Each offset is a multiple of the element's size, for all before it are
 /// of larger or equal ones.
 int64_t place(std::vector<SafetensorEntry>& entries) {
@@ -171,6 +148,29 @@ int64_t element_bytes(SafetensorType type) {
   return row_of(type).bytes;
 }
 
+SafetensorsHeader read_safetensors_header(int fd, const std::string& path) {
+  const int64_t size = size_of(fd, path);
+  std::array<uint8_t, kLengthBytes> length{};
+  if (size < kLengthBytes) {
+    throw DataError("formats.safetensors",
+                    fmt::format("truncated: expected at least 8 bytes, got {}", size),
+                    {path, 0});
+  }
+  read_at(fd, std::as_writable_bytes(std::span(length)), 0, path);
+  const int64_t bytes = little_endian(length);
+  if (bytes > std::min(kMostHeaderBytes, size - kLengthBytes)) {
+    throw DataError("formats.safetensors",
+                    fmt::format("expected a header of at most {} bytes, got the length {}. The "
+                                "file is truncated, or no file of safetensors",
+                                std::min(kMostHeaderBytes, size - kLengthBytes),
+                                bytes),
+                    {path, 0});
+  }
+  std::string text(static_cast<size_t>(bytes), '\0');
+  read_at(fd, std::as_writable_bytes(std::span(text)), kLengthBytes, path);
+  return parse_safetensors_header(text, size - kLengthBytes - bytes, path);
+}
+
 SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)) {
   // A pipe would hold open() up; what is no file is refused after.
   auto fd = os::open_file(path_, O_RDONLY | O_NONBLOCK);
@@ -179,7 +179,7 @@ SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)) {
         "formats.safetensors", "cannot open: " + errno_message(fd.failure().error_number), {path_});
   }
   fd_ = *std::move(fd);
-  header_ = read_header(fd_.get(), path_);
+  header_ = read_safetensors_header(fd_.get(), path_);
 }
 
 void SafetensorsFile::read(const SafetensorEntry& entry,

@@ -68,6 +68,9 @@ class SafetensorsFile final {
   SafetensorsHeader header_{};
 };
 
+/// Returns the header of an open file. Errors: DataError with `path`; as SafetensorsFile's.
+[[nodiscard]] SafetensorsHeader read_safetensors_header(int fd, const std::string& path);
+
 /// True if a file of this size that begins with `head` (9 bytes or more) looks like one.
 [[nodiscard]] bool looks_like_safetensors(std::span<const uint8_t> head, int64_t file_bytes);
 

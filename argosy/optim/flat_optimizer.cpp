@@ -18,6 +18,7 @@
 #include "argosy/base/text.h"
 #include "argosy/engine/coming_memory.h"
 #include "argosy/engine/layout.h"
+#include "argosy/engine/parts.h"
 #include "argosy/optim/flat_step.h"
 #include "argosy/optim/flat_view.h"
 #include "argosy/optim/load_state.h"
@@ -487,7 +488,7 @@ class FlatOptimizer final : public OptimizerImpl {
 
   void place_in_memory(const at::Tensor& parameter, const at::Tensor& grad, Active& one) {
     one.param = engine::is_dense(parameter) ? parameter : parameter.detach().contiguous();
-    one.grad = in_order_of(one.param, grad);
+    one.grad = engine::in_order_of(one.param, grad);
     point_to(one);
     if (division_ != nullptr) {
       one.part = division_->part_of(one.param);
@@ -519,7 +520,7 @@ class FlatOptimizer final : public OptimizerImpl {
   // No range: the kernels pass it by.
   void place_on_device(const at::Tensor& parameter, const at::Tensor& grad, Active& one) {
     one.param = parameter.detach();
-    one.grad = in_order_of(one.param, grad.detach());
+    one.grad = engine::in_order_of(one.param, grad.detach());
     fill_states(slots_[one.slot], one);
   }
 
@@ -545,7 +546,8 @@ class FlatOptimizer final : public OptimizerImpl {
       }
     }
     for (std::size_t k = 0; k < slot.states.size(); ++k) {
-      slot.states[k] = in_order_of(one.param, slot.states[k]);  // to_channels_last() came later
+      slot.states[k] =
+          engine::in_order_of(one.param, slot.states[k]);  // to_channels_last() came later
       one.range.states[k] = one.param.is_cpu() ? slot.states[k].data_ptr() : nullptr;
     }
   }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "argosy/base/fingerprint.h"
+#include "argosy/engine/parts.h"
 #include "argosy/optim/flat_view.h"
 
 namespace argosy::optim {
@@ -98,7 +99,7 @@ at::Tensor shared_state(const StepDivision& division,
   at::Tensor shared = division.state_of(one.param, index);
   auto* const to = static_cast<char*>(shared.data_ptr()) + one.part.begin * item;
   if (own.defined()) {
-    const at::Tensor from = in_order_of(one.param, own);
+    const at::Tensor from = engine::in_order_of(one.param, own);
     const auto* const begin = static_cast<const char*>(from.data_ptr());
     std::memcpy(to, begin + one.part.begin * item, one.range.count * item);
   } else {
@@ -137,7 +138,8 @@ void keep_parts(const ShardedStep& step,
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const at::Tensor& parameter = parameters[i].second;
     for (at::Tensor& state : slots[i].states) {
-      const at::Tensor part = elements_of(in_order_of(parameter, state), step.part_of(parameter));
+      const at::Tensor part =
+          engine::elements_of(engine::in_order_of(parameter, state), step.part_of(parameter));
       state = step.make_state(part).copy_(part);
     }
   }

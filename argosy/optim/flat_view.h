@@ -5,13 +5,10 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "argosy/engine/parts.h"
 #include "argosy/optim/kernels/parallel.h"
 #include "argosy/optim/rule.h"
 
 namespace argosy::optim {
-
-using engine::in_order_of;
 
 /// Returns the precision of a tensor that a rule can work on.
 /// Errors: UsageError `[where] name: expected …` for another dtype or layout, or a tensor without

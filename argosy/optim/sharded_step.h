@@ -7,12 +7,9 @@
 
 #include "argosy/base/even_part.h"
 #include "argosy/base/exact_sum.h"
-#include "argosy/engine/parts.h"
 #include "argosy/optim/kernels/squares.h"
 
 namespace argosy::optim {
-
-using engine::elements_of;
 
 /// How processes with the same parameters each update a part of them and hand it to the others.
 /// Unlike with a StepDivision, a process knows the gradients of its own part only, and keeps that

@@ -13,6 +13,7 @@
 #include "argosy/base/text.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/engine/layout.h"
+#include "argosy/engine/parts.h"
 #include "argosy/optim/sharded_step.h"
 #include "argosy/parallel/ddp/shared_part.h"
 
@@ -149,7 +150,7 @@ at::Tensor BucketSet::kept_part_of(size_t parameter, const at::Tensor& like) con
       engine::same_storage_order(view, like)
           ? like
           : at::empty_strided(view.sizes(), view.strides(), view.options()).copy_(like);
-  return optim::elements_of(ordered, buckets_[places_[parameter].bucket].memory->range_of(view));
+  return engine::elements_of(ordered, buckets_[places_[parameter].bucket].memory->range_of(view));
 }
 
 bool BucketSet::rebuild(int root) {

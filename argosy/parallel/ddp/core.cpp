@@ -32,8 +32,7 @@ void make_whole(const torch::nn::Module& module) {
   for (at::Tensor& parameter : module.parameters()) {
     if (const auto memory = sharded::ShardedMemory::of(parameter)) {
       memory->pool().check();
-      parameter.set_data(
-          view_in(memory->all_parts(), parameter.storage_offset(), parameter).clone());
+      parameter.set_data(memory->gather(parameter, memory->part_of(parameter)));
     }
   }
 }

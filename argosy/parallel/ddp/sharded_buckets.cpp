@@ -19,6 +19,7 @@
 #include "argosy/comm/work.h"
 #include "argosy/engine/deferred.h"
 #include "argosy/engine/layout.h"
+#include "argosy/engine/parts.h"
 
 namespace argosy::parallel::ddp {
 namespace {
@@ -96,7 +97,7 @@ void ShardedBuckets::settle_in(std::size_t index, const at::Tensor& view, const 
     } else {
       engine::bring_memory(parameter);
       const at::Tensor whole = at::empty_strided(view.sizes(), view.strides(), parameter.options());
-      memory->part_of(view).copy_(optim::elements_of(whole.copy_(parameter), range));
+      memory->part_of(view).copy_(engine::elements_of(whole.copy_(parameter), range));
     }
     parameter.set_data(view);
   } else {
@@ -196,7 +197,7 @@ at::Tensor ShardedBuckets::values_of(const at::Tensor& parameter) const {
   const IndexRange part = part_of(parameter);
   const auto memory = sharded::ShardedMemory::of(parameter);
   if (memory == nullptr) {
-    return optim::elements_of(parameter.detach(), part);
+    return engine::elements_of(parameter.detach(), part);
   }
   const at::Tensor kept = memory->part_to_write(parameter);  // the piece is in it
   const int64_t first = part.size() == 0 ? 0 : part.begin - memory->range_of(parameter).begin;
@@ -212,7 +213,7 @@ at::Tensor ShardedBuckets::gradient_of(const at::Tensor& parameter) const {
       engine::same_storage_order(parameter, grad) && !grad.is_neg()
           ? grad.detach()
           : at::empty_strided(parameter.sizes(), parameter.strides(), grad.options()).copy_(grad);
-  return optim::elements_of(ordered, part_of(parameter)).to(type_of_parts(parameter));
+  return engine::elements_of(ordered, part_of(parameter)).to(type_of_parts(parameter));
 }
 
 /// Of values, gradients and states.

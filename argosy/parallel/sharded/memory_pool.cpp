@@ -469,15 +469,6 @@ void ShardedMemory::finish() {
   lend(memory_);
 }
 
-at::Tensor ShardedMemory::all_parts() {
-  const Apart apart;
-  const Lock lock(pool_->mutex_);
-  take_over();
-  at::Tensor all = at::empty({elements()}, part_.options());
-  pool_->gather(*this, all).wait();
-  return all;
-}
-
 /// What was written into the whole.
 void ShardedMemory::take_over() {
   if (!std::exchange(dirty_, false)) {

@@ -163,8 +163,6 @@ class ShardedMemory final : public engine::ComingMemory {
   [[nodiscard]] bool is_whole() const;
   /// Returns its memory while it is whole, else an undefined tensor.
   [[nodiscard]] at::Tensor whole() const;
-  /// Collective: returns all ranks' parts, in their type.
-  [[nodiscard]] at::Tensor all_parts();
   /// Leaves the part as it is.
   void drop();
   /// Takes this rank's part over from the whole.
