@@ -21,13 +21,13 @@
 #include "argosy/fleet/fleet.h"
 #include "argosy/recipes/description.h"
 #include "argosy/recipes/parts.h"
+#include "argosy/recipes/recipes_test_support.h"
 #include "argosy/recipes/run.h"
 #include "argosy/text/make_token_file.h"
 #include "argosy/text/models/hugging_face.h"
 #include "argosy/text/train_bpe.h"
 
 #include "tests/support/error_text.h"
-#include "tests/support/run_ranks.h"
 #include "tests/support/temp_dir.h"
 #include <nlohmann/json.hpp>
 
@@ -67,29 +67,7 @@ class OfText : public ::testing::Test {
   }
   /// What train() comes to on so many processes.
   [[nodiscard]] Json trained(int ranks, const TrainSettings& settings) const {
-    return in_job(ranks, settings, [&] { return train(settings); });
-  }
-  [[nodiscard]] Json in_job(int ranks,
-                            const TrainSettings& settings,
-                            const std::function<Json()>& fn) const {
-    const std::string result = path("result.json");
-    const test::TempDir store;
-    test::run_ranks(ranks,
-                    [&](int rank) {
-                      fleet::init(strategy_of(settings),
-                                  {.init_method = "file://" + store.path().string() + "/store",
-                                   .timeout = std::chrono::seconds(30),
-                                   .rank = rank,
-                                   .world_size = ranks});
-                      const Json got = fn();
-                      if (rank == 0) {
-                        std::ofstream(result) << got.dump();
-                      }
-                      fleet::stop_worker();
-                    },
-                    {.mode = test::RankMode::kProcesses, .deadline = std::chrono::seconds(90)});
-    std::ifstream file(result);
-    return Json::parse(file);
+    return testing::in_job(ranks, strategy_of(settings), [&] { return train(settings); });
   }
   [[nodiscard]] std::string refusal(const std::function<void(TrainSettings&)>& change) const {
     TrainSettings changed = settings();
@@ -115,7 +93,7 @@ TEST_F(OfText, LearnsIsEvaluatedAndSpeaks) {
                 last[std::string(of) + "loss"].get<double>(),
                 1e-9);
   }
-  const Json evaluated = in_job(1, {}, [&] { return evaluate({.weights = path("run")}); });
+  const Json evaluated = testing::in_job(1, {}, [&] { return evaluate({.weights = path("run")}); });
   EXPECT_EQ(evaluated["split"], "valid");
   EXPECT_NEAR(
       evaluated["result"]["perplexity"].get<double>(), last["eval_perplexity"].get<double>(), 1e-5);

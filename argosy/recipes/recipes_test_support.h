@@ -3,16 +3,23 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "argosy/datasets/test_voc2012.h"
+#include "argosy/fleet/fleet.h"
 #include "argosy/image/codec.h"
 #include "argosy/image/image.h"
+
+#include "tests/support/run_ranks.h"
+#include "tests/support/temp_dir.h"
+#include <nlohmann/json.hpp>
 
 namespace argosy::recipes::testing {
 
@@ -81,6 +88,31 @@ inline void write_voc2012(const std::filesystem::path& file, int count) {
   datasets::testing::write_tar(
       file.string(),
       datasets::testing::voc2012_members(pictures(0, count), pictures(count, count + count / 2)));
+}
+
+/// `fn` as each rank of a job; its processes end with it, for fleet is global. What rank 0 returns
+/// comes back.
+inline nlohmann::ordered_json in_job(int ranks,
+                                     const fleet::DistributedStrategy& strategy,
+                                     const std::function<nlohmann::ordered_json()>& fn) {
+  const test::TempDir folder;
+  const std::string result = (folder.path() / "result.json").string();
+  test::run_ranks(ranks,
+                  [&](int rank) {
+                    fleet::init(strategy,
+                                {.init_method = "file://" + folder.path().string() + "/store",
+                                 .timeout = std::chrono::seconds(30),
+                                 .rank = rank,
+                                 .world_size = ranks});
+                    const nlohmann::ordered_json got = fn();
+                    if (rank == 0) {
+                      std::ofstream(result) << got.dump();
+                    }
+                    fleet::stop_worker();
+                  },
+                  {.mode = test::RankMode::kProcesses, .deadline = std::chrono::seconds(90)});
+  std::ifstream file(result);
+  return nlohmann::ordered_json::parse(file);
 }
 
 }  // namespace argosy::recipes::testing

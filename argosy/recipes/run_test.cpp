@@ -18,7 +18,6 @@
 #include "argosy/recipes/recipes_test_support.h"
 
 #include "tests/support/error_text.h"
-#include "tests/support/run_ranks.h"
 #include "tests/support/temp_dir.h"
 #include <nlohmann/json.hpp>
 
@@ -53,26 +52,8 @@ class ARun : public ::testing::Test {
     settings.run_dir = path("run");
     return settings;
   }
-  /// `fn` as each rank of a job; its processes end with it, for fleet is global. What rank 0
-  /// returns comes back.
-  [[nodiscard]] Json in_job(int ranks, const std::function<Json()>& fn) const {
-    const std::string result = path("result.json");
-    const test::TempDir store;
-    test::run_ranks(ranks,
-                    [&](int rank) {
-                      fleet::init({},
-                                  {.init_method = "file://" + store.path().string() + "/store",
-                                   .timeout = std::chrono::seconds(30),
-                                   .rank = rank,
-                                   .world_size = ranks});
-                      const Json got = fn();
-                      if (rank == 0) {
-                        std::ofstream(result) << got.dump();
-                      }
-                      fleet::stop_worker();
-                    },
-                    {.mode = test::RankMode::kProcesses, .deadline = std::chrono::seconds(60)});
-    return Json::parse(text_of(result));
+  [[nodiscard]] static Json in_job(int ranks, const std::function<Json()>& fn) {
+    return testing::in_job(ranks, {}, fn);
   }
 
   test::TempDir folder_;
