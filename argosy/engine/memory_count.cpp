@@ -1,11 +1,14 @@
 #include "argosy/engine/memory_count.h"
 
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <unordered_map>
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
+
+#include "argosy/engine/version.h"
 
 namespace argosy::engine {
 namespace {
@@ -25,16 +28,21 @@ class CountingAllocator final : public c10::Allocator {
  public:
   explicit CountingAllocator(c10::Allocator& base) : base_(base) {}
 
-  c10::DataPtr allocate(size_t bytes) const override {
-    void* const data = base_.raw_allocate(bytes);
-    if (data != nullptr) {
-      const std::lock_guard lock(mutex_);
-      sizes_[data] = bytes;
-      add_to_count(static_cast<int64_t>(bytes));
-    }
-    return {data, data, &free_counted, c10::Device(c10::DeviceType::CPU)};
+#if ARGOSY_TORCH_AT_LEAST(2, 3)
+  c10::DataPtr allocate(size_t bytes) override {
+    return counted(bytes);
   }
-  c10::DeleterFnPtr raw_deleter() const override { return &free_counted; }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    std::memcpy(to, from, bytes);
+  }
+#else
+  c10::DataPtr allocate(size_t bytes) const override {
+    return counted(bytes);
+  }
+#endif
+  c10::DeleterFnPtr raw_deleter() const override {
+    return &free_counted;
+  }
 
   static CountingAllocator& installed() {
     // For ever: blocks may be freed while the process ends.
@@ -43,6 +51,15 @@ class CountingAllocator final : public c10::Allocator {
   }
 
  private:
+  c10::DataPtr counted(size_t bytes) const {
+    void* const data = base_.raw_allocate(bytes);
+    if (data != nullptr) {
+      const std::lock_guard lock(mutex_);
+      sizes_[data] = bytes;
+      add_to_count(static_cast<int64_t>(bytes));
+    }
+    return {data, data, &free_counted, c10::Device(c10::DeviceType::CPU)};
+  }
   static void free_counted(void* data) {
     if (data != nullptr) {
       installed().free(data);

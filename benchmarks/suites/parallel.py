@@ -2,7 +2,7 @@
 
 from suites.base import Case, Measure, check_step, ours, pairs_with, peer, samples_ms, with_peers
 
-MODEL = "gpt:layers=8,width=512,heads=8,vocab=1000,context=256"
+MODEL = "gpt:layers=8,width=512,heads=8,vocab_size=1000,context=256"
 
 
 def _memory(run):
