@@ -197,10 +197,12 @@ class Timeline final {
                    degree);
       const ddp::BucketPlan plan = sharded::plan_units(module_, table_, shard);
       units_.emplace(plan, table_, options_.ranks);
-      values_.emplace(units_->sizes,
-                      shard.reshard_after_forward ? static_cast<std::size_t>(shard.kept)
-                                                  : std::numeric_limits<std::size_t>::max(),
-                      true);
+      if (!options_.wrapping.shared_memory) {
+        values_.emplace(units_->sizes,
+                        shard.reshard_after_forward ? static_cast<std::size_t>(shard.kept)
+                                                    : std::numeric_limits<std::size_t>::max(),
+                        true);
+      }
       estimate_.parameters += units_->all() / degree;
       scatter();
       has_copies_ = degree < ranks;

@@ -15,7 +15,9 @@ namespace argosy::parallel {
 /// How a model will be trained, for estimate_memory().
 struct EstimateOptions {
   int ranks = 1;
-  DdpOptions wrapping{};           ///< with DdpOptions::shard: divided parameters (stage 3)
+  /// With DdpOptions::shard: divided parameters (stage 3). shared_memory: the ranks of a host share
+  /// it, and all are on one host, or all that divide the parameters among them.
+  DdpOptions wrapping{};
   bool scatter_gradients = false;  ///< DivideOptions::scatter_gradients (stage 2)
   bool divide_state = false;       ///< DivideOptions::divide_state (stage 1)
   int64_t states = 2;  ///< numbers of the optimizer's state for each parameter; Adam's 2

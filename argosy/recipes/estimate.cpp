@@ -248,7 +248,8 @@ EstimateResult estimate(const EstimateSettings& settings) {
     }
   }
   parallel::EstimateOptions options{.ranks = result.ranks};
-  options.wrapping.shared_memory = settings.hosts == 1;
+  options.wrapping.shared_memory =
+      settings.hosts == 1 || (divides && result.ranks / settings.hosts % axes.sharding == 0);
   if (divides) {
     options.wrapping.shard = parallel::ShardOptions{.degree = static_cast<int>(axes.sharding)};
   }

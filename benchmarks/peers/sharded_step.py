@@ -101,6 +101,8 @@ def main():
         with torch.autocast("cpu", torch.bfloat16, enabled=args.amp is not None and args.way != "full"):
             loss = model(tokens[:, :-1], tokens[:, 1:])
         loss.backward()
+        if step + 1 == args.warmup:
+            memory = workload.pss_mb()
         optimizer.step()
         optimizer.zero_grad()
         if step >= args.warmup:
@@ -117,7 +119,7 @@ def main():
             samples_ms=(typical / dist.get_world_size()).tolist(),
             loss_first=losses[0],
             loss_last=losses[-1],
-            pss_mb=workload.pss_mb(),
+            pss_mb=memory,
             ranks_agree="yes",
         )
     dist.destroy_process_group()

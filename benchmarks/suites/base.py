@@ -71,8 +71,11 @@ def wall_ms(run):
     return [run["wall_ms"]]
 
 
-def check_step(exact_end):
-    """Loss must fall, ranks agree, and all variants start (and end) at the same loss."""
+def check_step(exact_end, start=1e-4):
+    """Loss must fall, ranks agree, all variants start (and end) at the same loss, and what tells a checksum at the same.
+
+    start: how far the first losses may be apart, of their size.
+    """
 
     def check(run, others):
         mine = run["objects"][0]
@@ -81,9 +84,11 @@ def check_step(exact_end):
         if not mine["loss_last"] < mine["loss_first"]:
             return f"the loss does not fall: {mine['loss_first']} to {mine['loss_last']}"
         for other in (o["objects"][0] for o in others):
-            for key in ["loss_first"] + (["loss_last"] if exact_end else []):
-                if abs(mine[key] - other[key]) > 1e-4 * abs(other[key]):
+            for key, apart in [("loss_first", start)] + ([("loss_last", 1e-4)] if exact_end else []):
+                if abs(mine[key] - other[key]) > apart * abs(other[key]):
                     return f"{key} is {mine[key]}, another variant's is {other[key]}"
+            if mine.get("checksum", 0) != other.get("checksum", mine.get("checksum", 0)):
+                return f"checksum is {mine['checksum']}, another variant's is {other['checksum']}"
         return None
 
     return check

@@ -38,7 +38,7 @@ def _divided(args, ranks, batch, amp):
             ),
             Measure(f"{name}_memory", "MB", _memory, [("argosy", "ddp", None), *pairs_with(args, [("argosy", "torch_full", None)])]),
         ],
-        check_step(exact_end=False),
+        check_step(exact_end=False, start=0.02),
     )
 
 
@@ -59,7 +59,7 @@ def _recomputed(args):
             Measure("gpt_recompute", "ms", samples_ms, [("argosy", "kept", 1.33), *pairs_with(args, [("argosy", "torch_recompute", None), ("kept", "torch_kept", 0.9)])]),
             Measure("gpt_recompute_memory", "MB", _memory, [("argosy", "kept", None)]),
         ],
-        check_step(exact_end=False),
+        check_step(exact_end=False, start=0.02),
     )
 
 

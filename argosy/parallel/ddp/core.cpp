@@ -157,8 +157,7 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
       leaf_buffers_(module_->buffers()),
       finite_of_one_(options.on_nonfinite) {
   // The ranks' shared memory is the host's; a device's buckets are on the device.
-  options_.shared_memory =
-      options_.shared_memory && table_.device().is_cpu() && !options_.shard.has_value();
+  options_.shared_memory = options_.shared_memory && table_.device().is_cpu();
   check_norms(*module_, *deal_);
   engine::setup_cpu({.local_world_size = static_cast<int>(
                          env::get_int("LOCAL_WORLD_SIZE", 1, 1 << 20).value_or(1))});
@@ -202,8 +201,9 @@ void Core::prepare() {
   agree_on_open_format();
   initialize();
   divisions_ = std::make_unique<Divisions>(
-      options_.shared_memory ? move_into_shared_memory(table_.tensors(), group_, options_.timeout)
-                             : nullptr,
+      options_.shared_memory && !divides_parameters()
+          ? move_into_shared_memory(table_.tensors(), group_, options_.timeout)
+          : nullptr,
       group_,
       options_.timeout);
   buffers_ = CoalescedBroadcast(module_->buffers());
@@ -303,7 +303,8 @@ void Core::shard_parameters() {
                            .timeout = options_.timeout,
                            .whole_type = short_type(),
                            .make_part = make_part,
-                           .has_masters = short_type().has_value()});
+                           .has_masters = short_type().has_value(),
+                           .share = options_.shared_memory});
   const BucketPlan plan = sharded::plan_units(*module_, table_, shard);
   const std::vector<int> pieces = homes.pieces;
   shards_ = std::make_shared<ShardedBuckets>(
@@ -316,6 +317,7 @@ void Core::shard_parameters() {
   // What listens to gradients comes after the parameters have got their type.
   reducer_ = Reducer::create(table_, group_, options_, deal_, plan, pool_of_gradients(pieces));
   reducer_->ask(values_);
+  values_->end_writes();
 }
 
 std::shared_ptr<sharded::MemoryPool> Core::pool_of_gradients(const std::vector<int>& pieces) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,10 +20,15 @@
 // Helpers of this room's tests: ranks as threads, small networks with values that need no seed.
 namespace argosy::parallel::testing {
 
+/// ARGOSY_TEST_BACKEND=gloo: over Gloo, where ranks cannot share memory.
 inline comm::Group thread_group(const std::shared_ptr<rendezvous::Store>& store,
                                 int rank,
                                 int size,
                                 std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
+  if (const char* const backend = std::getenv("ARGOSY_TEST_BACKEND"); backend != nullptr) {
+    return comm::connect(
+        {.backend = backend, .store = store, .rank = rank, .size = size, .timeout = timeout});
+  }
   return comm::make_group(
       transport::make_in_process(rendezvous::prefix_store(store, "transport"), rank, size),
       rendezvous::prefix_store(store, "group"),

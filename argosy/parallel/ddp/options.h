@@ -65,7 +65,8 @@ struct ShardOptions {
   std::vector<std::string> units{};
   /// Units of fewer bytes are gathered together with those that follow.
   int64_t unit_bytes = int64_t{1} << 20;
-  /// Units that stay whole beside the one that is in use; the next one is gathered ahead.
+  /// Units that stay whole beside the one that is in use; the next one is gathered ahead. Where
+  /// ranks share memory nothing is gathered, and this and the next say nothing.
   int64_t kept = 1;
   /// False: all units stay whole from their first use until the step.
   bool reshard_after_forward = true;
@@ -100,7 +101,7 @@ struct DdpOptions {
   bool broadcast_buffers = true;
   /// Put parameters and buckets into shared memory where the ranks have one. Gradients are then
   /// summed in place, and divide_step() can divide the optimizer's work. Each rank still has its
-  /// own parameters.
+  /// own parameters, unless `shard` divides them: then the ranks have their values once.
   bool shared_memory = true;
   /// The memory format of 4-d weights and inputs. See docs/guides/memory_format.md.
   /// - kContiguous, kChannelsLast: the constructor converts the weights, each forward its inputs.

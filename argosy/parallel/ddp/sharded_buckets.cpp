@@ -236,7 +236,7 @@ at::Tensor ShardedBuckets::make_state(const at::Tensor& values) const {
 void ShardedBuckets::begin() {
   if (homes_.pool != nullptr) {
     homes_.pool->check();
-    homes_.pool->drop_all();
+    homes_.pool->begin_writes();
   }
 }
 
@@ -254,6 +254,9 @@ void ShardedBuckets::hand_out() {
   }
   for (const comm::Work& each : all) {
     each.wait();
+  }
+  if (homes_.pool != nullptr) {
+    homes_.pool->end_writes();
   }
 }
 

@@ -19,14 +19,17 @@ namespace argosy::parallel {
 ///     optimizer.step();
 ///
 /// Modules stay as they are, torch::nn's own too. Their parameters are divided in units, such as
-/// the blocks of a ModuleList (ShardOptions::units). A unit is gathered when an operator of
-/// libtorch is about to use one of its parameters, in forward and in backward, and the next one
-/// beside it; it goes when two others have been used since. Gradients are reduced to the rank that
-/// updates them, unit by unit. Wherever grad() or a parameter is read or written by an operator of
-/// libtorch, all ranks must do so: it is gathered, and what all ranks write alike is kept.
+/// the blocks of a ModuleList (ShardOptions::units). Ranks of one host have the values once, in
+/// memory that they share: each writes its part and reads all. Over several hosts, and on devices,
+/// a unit is gathered when an operator of libtorch is about to use one of its parameters, in
+/// forward and in backward, and the next one beside it; it goes when two others have been used
+/// since. Gradients are reduced to the rank that updates them, unit by unit. Wherever grad() is
+/// read or written by an operator of libtorch, or a parameter written, or one read that is
+/// gathered, all ranks must do so: what all ranks write alike is kept.
 ///
 /// Collective: as DistributedDataParallel; each use of a unit that is not whole; step() and
-/// state_dict() of the optimizer. Ranks must use units in the same order.
+/// state_dict() of the optimizer; the first use of parameters that were written in another way.
+/// Where units are gathered, ranks must use them in the same order.
 /// Does not work with kernels that take data_ptr() of a parameter and say so by no
 /// engine::DirectUse, nor with join(), communication hooks and overlap_update.
 /// Errors: as DistributedDataParallel. What stops a gather is thrown at the end of forward or of

@@ -1,9 +1,11 @@
 #include "argosy/parallel/sharded/fully_shard.h"
 
+#include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -83,7 +85,7 @@ TEST(FullyShard, GradientsAreGatheredForWhoReadsThem) {
 
 TEST(FullyShard, ARankKeepsItsPartBetweenSteps) {
   on_ranks(4, [&](comm::Group& group) {
-    Pair pair(group, optimizers()[2]);
+    Pair pair(group, optimizers()[2], small_units(), /*share=*/false);
     pair.backward(group, 0);
     pair.update();
     int64_t kept = 0, whole = 0;
@@ -99,6 +101,75 @@ TEST(FullyShard, ARankKeepsItsPartBetweenSteps) {
       together += each.item<int64_t>();
     }
     EXPECT_EQ(together, whole);
+  });
+}
+
+/// Where ranks share memory, one of them reads while the others do something else, or nothing.
+TEST(FullyShard, OnOneHostARankReadsAlone) {
+  const auto outcomes = testing::try_ranks_over("shm", [&](const comm::Group& group) {
+    Pair pair(group, optimizers()[2]);
+    for (int step = 0; step < 3; ++step) {
+      pair.backward(group, step);
+      pair.update();
+      if (group.rank() == step % 2) {
+        const torch::NoGradGuard no_grad;
+        const at::Tensor x = values({4, 3}, 100.0 + step, at::kFloat);
+        expect_same_bits(pair.sharded(x), pair.plain.module()->forward(x), "an evaluation");
+      }
+    }
+    pair.compare("in the end");
+  });
+  for (const test::RankOutcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.error, "");
+  }
+}
+
+/// A slower rank reads what the others will change, and they wait for what it writes.
+TEST(FullyShard, OnOneHostRanksWaitForEachOthersPart) {
+  const auto outcomes = testing::try_ranks_over("shm", [&](const comm::Group& group) {
+    const auto pool = std::make_shared<sharded::MemoryPool>(
+        group, sharded::PoolOptions{.timeout = std::chrono::seconds(5), .share = true});
+    const at::Tensor flat = pool->make(8, at::kFloat);
+    const auto memory = sharded::ShardedMemory::of(flat);
+    const auto be_slow = [&] {
+      if (group.rank() == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      }
+    };
+    for (int step = 1; step < 4; ++step) {
+      be_slow();
+      EXPECT_EQ(flat.sum().item<float>(), 8.0F * static_cast<float>(step - 1));
+      pool->begin_writes();
+      be_slow();
+      memory->part_to_write(flat).fill_(step);
+      pool->end_writes();
+      EXPECT_EQ(flat.sum().item<float>(), 8.0F * static_cast<float>(step));
+    }
+    memory->part_to_write(flat).fill_(group.rank());
+    EXPECT_EQ(flat.sum().item<float>(), 4.0F) << "who reads makes it readable";
+  });
+  for (const test::RankOutcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.error, "");
+  }
+}
+
+/// What operators write is a rank's own until it is taken over.
+TEST(FullyShard, WhatAllWriteIsKeptOnce) {
+  on_ranks(3, [&](comm::Group& group) {
+    Pair pair(group, optimizers()[0]);
+    for (int step = 0; step < 3; ++step) {
+      for (testing::ShardedBlocks* const model : {&pair.sharded, &pair.plain}) {
+        const torch::NoGradGuard no_grad;
+        for (at::Tensor parameter : model->parameters()) {
+          parameter.mul_(1.5);
+          parameter.add_(parameter.mean());
+        }
+      }
+      pair.compare("written");
+      pair.backward(group, step);
+      pair.update();
+      pair.compare("after a step");
+    }
   });
 }
 
@@ -134,7 +205,7 @@ TEST(FullyShard, GathersTheNextUnitAheadAndKeepsFew) {
     for (const bool reshard : {true, false}) {
       ShardOptions options = small_units();
       options.reshard_after_forward = reshard;
-      Pair pair(group, optimizers()[2], options);
+      Pair pair(group, optimizers()[2], options, /*share=*/false);
       const auto whole = [&] {
         int units = 0;
         const std::vector<at::Tensor> parameters = pair.sharded.parameters();
@@ -457,7 +528,8 @@ TEST(FullyShard, LivesAsLongAsItsModule) {
 
 TEST(FullyShard, RanksThatUseOtherUnitsAreNamed) {
   const auto outcomes = testing::try_ranks_over("shm", [&](const comm::Group& group) {
-    DdpOptions options{.find_unused_parameters = true, .shard = small_units()};
+    DdpOptions options{
+        .find_unused_parameters = true, .shared_memory = false, .shard = small_units()};
     auto model = fully_shard(Odd(), group, options);
     if (group.rank() == 1) {
       (void)model.module()->rare(at::ones({1, 6}));
@@ -581,7 +653,8 @@ TEST(FullyShard, AGatherThatFailsIsTold) {
   const auto outcomes = testing::try_ranks_over(
       "shm",
       [&](const comm::Group& group) {
-        Wrapper model = fully_shard(Blocks(), group, {.shard = small_units()});
+        Wrapper model =
+            fully_shard(Blocks(), group, {.shared_memory = false, .shard = small_units()});
         if (group.rank() == 1) {
           throw DataError("test", "gone");
         }

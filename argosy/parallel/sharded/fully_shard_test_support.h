@@ -79,8 +79,9 @@ inline ShardOptions small_units() {
 struct Pair {
   Pair(const comm::Group& group,
        const OptimizerCase& recipe,
-       const ShardOptions& shard = small_units())
-      : sharded(fully_shard(Blocks(), group, {.shard = shard})),
+       const ShardOptions& shard = small_units(),
+       bool share = true)
+      : sharded(fully_shard(Blocks(), group, {.shared_memory = share, .shard = shard})),
         plain(Blocks(), group, {.shared_memory = false}),
         optimizer(recipe.make(sharded)),
         plain_optimizer(recipe.make(plain)) {

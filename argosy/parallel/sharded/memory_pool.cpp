@@ -68,6 +68,26 @@ at::Tensor MemoryPool::make(int64_t elements, const at::TensorOptions& options) 
   return memory->make_flat(elements, whole);
 }
 
+/// Returns zeros that all ranks see; undefined: they cannot. Collective.
+at::Tensor MemoryPool::make_shared(int64_t elements, const at::TensorOptions& options) const {
+  if (!options_.share || !options.device().is_cpu() || elements == 0) {
+    return {};
+  }
+  if (group_.size() == 1) {
+    return lasting(elements, options);
+  }
+  const size_t bytes = static_cast<size_t>(elements) * options.dtype().itemsize();
+  const std::shared_ptr<comm::SharedBlock> block =
+      comm::share_memory(bytes, group_, {.timeout = options_.timeout});
+  if (block == nullptr) {
+    return {};
+  }
+  const auto count = std::make_shared<const engine::CountedMemory>(
+      bytes / static_cast<size_t>(group_.size()));  // what this rank adds
+  return at::from_blob(
+      block->bytes().data(), {elements}, [block, count](void* /*used*/) {}, options);
+}
+
 at::Tensor MemoryPool::make_part(int64_t elements,
                                  const at::TensorOptions& whole,
                                  const at::TensorOptions& part) const {
@@ -125,7 +145,7 @@ void MemoryPool::free_spare() {
   spare_.clear();
 }
 
-void MemoryPool::drop_all() {
+void MemoryPool::begin_writes() {
   const Lock lock(mutex_);
   for (ShardedMemory* const memory : std::vector<ShardedMemory*>(whole_)) {
     ARGOSY_CHECK(memory->holds_ == 0,
@@ -134,6 +154,42 @@ void MemoryPool::drop_all() {
                  "is about to change. Let the guard go first");
     memory->keep();
   }
+  for (const ShardedMemory* const memory : all_) {
+    if (memory != nullptr) {
+      set_readable(false, *memory);
+    }
+  }
+}
+
+void MemoryPool::end_writes() {
+  const Lock lock(mutex_);
+  for (const ShardedMemory* const memory : all_) {
+    if (memory != nullptr) {
+      set_readable(true, *memory);
+    }
+  }
+}
+
+/// For a memory that needs it.
+void MemoryPool::set_readable(bool readable, const ShardedMemory& by) {
+  if (!by.shared_.defined() || readable_ == readable) {
+    return;
+  }
+  if (tell_ != nullptr) {
+    tell_(by.number_);
+  }
+  meet(readable);
+}
+
+void MemoryPool::meet(bool readable) {
+  const Apart apart;
+  for (ShardedMemory* const memory : all_) {
+    if (readable && memory != nullptr && memory->shared_.defined()) {
+      memory->hand_out();
+    }
+  }
+  comm::barrier(group_, {.timeout = options_.timeout});
+  readable_ = readable;
 }
 
 void MemoryPool::tell_by(std::function<void(uint32_t number)> tell) {
@@ -148,6 +204,9 @@ void MemoryPool::follow(uint32_t number) {
   ARGOSY_INVARIANT(number - 1 < all_.size() && all_[number - 1] != nullptr,
                    "parallel.sharded.follow");
   ShardedMemory& memory = *all_[number - 1];
+  if (memory.shared_.defined()) {
+    return meet(!readable_);
+  }
   memory.take_over();
   at::Tensor whole = take(memory.elements(), memory.options_);
   gather(memory, whole).wait();
@@ -211,6 +270,13 @@ void MemoryPool::use(ShardedMemory& memory, bool writes) noexcept {
   ++memory.uses_;
   try {
     const Apart apart;
+    if (memory.shared_.defined() && !memory.memory_.defined()) {
+      memory.start();
+      if (!writes) {
+        return;
+      }
+      memory.copy_shared();
+    }
     bring(memory);
     memory.dirty_ = memory.dirty_ || writes;
   } catch (...) {
@@ -239,7 +305,8 @@ void MemoryPool::bring(ShardedMemory& memory) {
 
 /// Begins to gather what came after this one the last time.
 void MemoryPool::go_ahead(ShardedMemory& memory) {
-  if (!options_.ahead || memory.holds_ > 0) {  // ranks may do different things then
+  if (!options_.ahead || memory.holds_ > 0 ||
+      memory.shared_.defined()) {  // ranks may do different things then
     return;
   }
   auto& [now, last, place] = history_;
@@ -325,7 +392,10 @@ ShardedMemory::ShardedMemory(std::shared_ptr<MemoryPool> pool,
     : pool_(std::move(pool)),
       number_(number),
       options_(whole),
-      part_(pool_->make_part(elements / pool_->group().size(), whole, part)) {}
+      shared_(pool_->make_shared(elements, whole)),
+      part_(shared_.defined() && whole.dtype() == part.dtype()
+                ? shared_.chunk(pool_->group().size())[static_cast<size_t>(pool_->own_part())]
+                : pool_->make_part(elements / pool_->group().size(), whole, part)) {}
 
 ShardedMemory::~ShardedMemory() {
   pool_->forget(*this);
@@ -335,8 +405,11 @@ std::shared_ptr<ShardedMemory> ShardedMemory::of(const at::Tensor& tensor) {
   return std::dynamic_pointer_cast<ShardedMemory>(engine::coming_memory_of(tensor));
 }
 
-const at::Tensor& ShardedMemory::part() {
+at::Tensor ShardedMemory::part() {
   const Lock lock(pool_->mutex_);
+  if (dirty_ && shared_.defined() && options_.dtype() == part_.dtype()) {
+    return own_range(memory_);  // the others may still read what it was
+  }
   take_over();
   return part_;
 }
@@ -368,6 +441,7 @@ at::Tensor ShardedMemory::part_of(const at::Tensor& view) {
 at::Tensor ShardedMemory::part_to_write(const at::Tensor& view) {
   const Lock lock(pool_->mutex_);
   keep();
+  pool_->set_readable(false, *this);
   return part_of(view);
 }
 
@@ -406,7 +480,7 @@ bool ShardedMemory::is_whole() const {
 
 at::Tensor ShardedMemory::whole() const {
   const Lock lock(pool_->mutex_);
-  return is_coming_ ? at::Tensor() : memory_;
+  return is_coming_ ? at::Tensor() : memory_.defined() ? memory_ : shared_;
 }
 
 void ShardedMemory::drop() {
@@ -425,7 +499,10 @@ void ShardedMemory::let_go() noexcept {
     pool_->error_ = pool_->error_ == nullptr ? std::current_exception() : pool_->error_;
   }
   dirty_ = is_room_ = false;
-  take_back();
+  if (memory_.defined()) {
+    take_back();
+    is_lent_ = false;
+  }
   pool_->give(std::exchange(memory_, at::Tensor()));
   std::erase(pool_->whole_, this);
 }
@@ -441,7 +518,31 @@ void ShardedMemory::after_use() noexcept {
   --uses_;
 }
 
+at::Tensor ShardedMemory::own_range(const at::Tensor& whole) const {
+  return whole.narrow(0, pool_->own_part() * share(), share());
+}
+
+/// Into the whole that all ranks have.
+void ShardedMemory::hand_out() {
+  if (const at::Tensor own = own_range(shared_); own.data_ptr() != part_.data_ptr()) {
+    own.copy_(part_);
+  }
+}
+
+/// What is written into the copy is this rank's own until it is taken over.
+void ShardedMemory::copy_shared() {
+  memory_ = pool_->take(elements(), options_);
+  lend(memory_.copy_(shared_));
+}
+
 void ShardedMemory::start() {
+  if (shared_.defined()) {
+    pool_->set_readable(true, *this);
+    if (!std::exchange(is_lent_, true)) {
+      lend(shared_);
+    }
+    return;
+  }
   memory_ = pool_->take(elements(), options_);
   try {
     if (pool_->tell_ != nullptr) {
@@ -475,7 +576,8 @@ void ShardedMemory::take_over() {
     return;
   }
   const Apart apart;
-  const at::Tensor written = memory_.narrow(0, pool_->own_part() * share(), share());
+  pool_->set_readable(false, *this);
+  const at::Tensor written = own_range(memory_);
   if (!pool_->options_.has_masters || written.scalar_type() == part_.scalar_type()) {
     part_.copy_(written);
     return;

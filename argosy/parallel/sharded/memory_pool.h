@@ -41,6 +41,9 @@ struct PoolOptions {
   bool has_masters = false;
   /// Which of the equal parts of a memory each rank keeps; empty: that of its own number.
   std::vector<int> parts{};
+  /// Where the ranks can share memory, the wholes are there, once for all of them: nothing is
+  /// gathered, and any rank reads alone.
+  bool share = false;
 };
 
 /// Collective: returns the whole of a tensor like the dense `like`, of which each rank has the
@@ -53,7 +56,9 @@ struct PoolOptions {
 
 /// Decides which sharded memories of a rank are whole, and in which order they are gathered.
 ///
-/// All ranks of the group must use the memories in the same order. Thread-safe.
+/// All ranks of the group must use the memories in the same order, those that they share excepted.
+/// Shared wholes are in one of two states, of all ranks together: each rank writes its parts, or
+/// all may be read. Who needs the other state waits until all ranks have come. Thread-safe.
 class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
  public:
   MemoryPool(comm::Group group, PoolOptions options)
@@ -71,9 +76,11 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   void begin_sequence();
   /// Frees memory that waits for wholes to come. Those to come have other sizes, say.
   void free_spare();
-  /// Lets all memories keep their parts only, with what was written into them.
-  /// Errors: UsageError if some are held.
-  void drop_all();
+  /// Lets all memories keep their parts only, with what was written into them, and the parts be
+  /// written. Collective where memory is shared. Errors: UsageError if some are held.
+  void begin_writes();
+  /// Says that this rank has written its parts. Collective where memory is shared.
+  void end_writes();
 
   /// Calls `tell` with a memory's number before each gather, for ranks that do not use it; empty:
   /// nobody is told.
@@ -97,6 +104,9 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   [[nodiscard]] at::Tensor make_part(int64_t elements,
                                      const at::TensorOptions& whole,
                                      const at::TensorOptions& part) const;
+  [[nodiscard]] at::Tensor make_shared(int64_t elements, const at::TensorOptions& options) const;
+  void set_readable(bool readable, const ShardedMemory& by);
+  void meet(bool readable);
   void use(ShardedMemory& memory, bool writes) noexcept;
   void bring(ShardedMemory& memory);
   void go_ahead(ShardedMemory& memory);
@@ -121,6 +131,7 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   std::function<void(uint32_t)> tell_{};
   /// Memory for wholes to come, on the CPU.
   std::vector<at::Tensor> spare_{};
+  bool readable_ = false;  // shared wholes; else each rank writes its parts of them
   std::exception_ptr error_{};
 };
 
@@ -144,7 +155,7 @@ class ShardedMemory final : public engine::ComingMemory {
   [[nodiscard]] static std::shared_ptr<ShardedMemory> of(const at::Tensor& tensor);
 
   /// Returns this rank's elements, flat. They are always there.
-  [[nodiscard]] const at::Tensor& part();
+  [[nodiscard]] at::Tensor part();
   /// Returns which elements of a dense view of the flat tensor are in the part, in their order in
   /// memory, and those elements.
   [[nodiscard]] IndexRange range_of(const at::Tensor& view) const {
@@ -160,8 +171,9 @@ class ShardedMemory final : public engine::ComingMemory {
   /// Says that the whole has been written without an operator.
   void note_write();
   [[nodiscard]] MemoryPool& pool() const { return *pool_; }
+  /// True if this rank has memory of its own for the whole.
   [[nodiscard]] bool is_whole() const;
-  /// Returns its memory while it is whole, else an undefined tensor.
+  /// Returns its memory while it is whole, or shared; else an undefined tensor.
   [[nodiscard]] at::Tensor whole() const;
   /// Leaves the part as it is.
   void drop();
@@ -180,7 +192,10 @@ class ShardedMemory final : public engine::ComingMemory {
   friend class MemoryPool;
 
   [[nodiscard]] IndexRange range_of_part(const at::Tensor& view, int number) const;
+  [[nodiscard]] at::Tensor own_range(const at::Tensor& whole) const;
   void start();
+  void copy_shared();
+  void hand_out();
   void finish();
   void let_go() noexcept;
   void take_over();
@@ -190,10 +205,12 @@ class ShardedMemory final : public engine::ComingMemory {
   const std::shared_ptr<MemoryPool> pool_;
   const uint32_t number_;
   const at::TensorOptions options_;  // of the whole
-  at::Tensor part_;
-  at::Tensor memory_{};  // for the whole; undefined where there is none
+  const at::Tensor shared_;          // the whole that all ranks have; undefined: each has its own
+  at::Tensor part_;                  // in shared_, if types agree
+  at::Tensor memory_{};  // for a whole of this rank's own; undefined where there is none
   comm::Work coming_{};
   bool is_coming_ = false;
+  bool is_lent_ = false;  // shared_
   bool dirty_ = false;    // the whole has been written
   bool is_room_ = false;  // it is not to go before drop() or keep()
   int holds_ = 0;         // … before so many release()

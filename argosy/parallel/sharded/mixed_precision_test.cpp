@@ -178,15 +178,18 @@ TEST(MixedPrecision, VirtualRanksHaveTheSameBitsOnAnyNumberOfProcesses) {
 
 TEST(MixedPrecision, GathersHalfTheBytesAndKeepsMasters) {
   on_ranks(2, [&](comm::Group& group) {
-    auto model = fully_shard(PlainBlocks(), group, {.shard = mixed_units(policies()[0])});
-    for (const at::Tensor& parameter : model.parameters()) {
-      const auto memory = sharded::ShardedMemory::of(parameter);
-      ASSERT_NE(memory, nullptr);
-      EXPECT_EQ(memory->part().scalar_type(), at::kFloat);
+    for (const bool share : {false, true}) {
+      auto model = fully_shard(
+          PlainBlocks(), group, {.shared_memory = share, .shard = mixed_units(policies()[0])});
+      for (const at::Tensor& parameter : model.parameters()) {
+        const auto memory = sharded::ShardedMemory::of(parameter);
+        ASSERT_NE(memory, nullptr);
+        EXPECT_EQ(memory->part().scalar_type(), at::kFloat);
+      }
+      const WholeParameters whole = model.whole_parameters();
+      const at::Tensor weight = model->in->weight;
+      EXPECT_EQ(sharded::ShardedMemory::of(weight)->whole().scalar_type(), at::kBFloat16);
     }
-    const WholeParameters whole = model.whole_parameters();
-    const at::Tensor weight = model->in->weight;
-    EXPECT_EQ(sharded::ShardedMemory::of(weight)->whole().scalar_type(), at::kBFloat16);
   });
 }
 
