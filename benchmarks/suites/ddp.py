@@ -1,24 +1,40 @@
 """Training steps of DistributedDataParallel."""
 
+from pathlib import Path
+
 from suites.base import TCMALLOC, Case, Measure, check_step, ours, pairs_with, peer, samples_ms, with_peers
 
-# Ours / DDP as it comes, with channels_last, with tcmalloc too: by the engine that we run on.
-RESNET18 = {"debian": (0.72, 0.82, 0.87), "own": (0.68, 0.77, 0.82)}
+# Ours / DDP as it comes, with channels_last, with tcmalloc too, compiled besides: by the engine that we run on.
+RESNET18 = {"debian": (0.72, 0.82, 0.87, 0.80), "own": (0.68, 0.77, 0.82, 0.80)}
+RESNET18_BF16 = (0.58, 0.62, 0.70, 0.68)
 ONE_RANK = {"debian": (0.83, 0.75), "own": (0.77, 0.75)}
-MNIST_CNN = (0.38, 0.52, 0.70)
+MNIST_CNN = (0.38, 0.52, 0.70, 0.45)
+MNIST_CNN_BF16 = (0.30, 0.42, 0.55, 0.48)
+BF16_OF_F32 = {"resnet18": 0.52, "mnist_cnn": 0.75}
 
 
 def _peers(args, model, *options):
-    """DDP as PyTorch's tutorials write it, as its performance guide does, and that with tcmalloc."""
+    """DDP as PyTorch's tutorials write it, as its performance guide does, that with tcmalloc, and compiled too."""
     tuned = peer(args, "train_step.py", model, *options, "--tuned")
-    variants = {"torch_default": peer(args, "train_step.py", model, *options), "torch_channels_last": tuned}
-    if TCMALLOC.exists():
-        variants["torch_tcmalloc"] = ["env", f"LD_PRELOAD={TCMALLOC}", *tuned]
-    return variants
+    malloc = ["env", f"LD_PRELOAD={TCMALLOC}"] if TCMALLOC.exists() else []
+    return {
+        "torch_default": peer(args, "train_step.py", model, *options),
+        "torch_channels_last": tuned,
+        **({"torch_tcmalloc": [*malloc, *tuned]} if malloc else {}),
+        "torch_compiled": [*malloc, *tuned, "--compile"],
+    }
 
 
-def _targets(args, peers, targets):
-    return pairs_with(args, [("argosy", name, target) for name, target in zip(peers, targets)])
+PEERS = ("torch_default", "torch_channels_last", "torch_tcmalloc", "torch_compiled")
+
+
+def _targets(args, peers, targets, names=PEERS):
+    return pairs_with(args, [("argosy", name, target) for name, target in zip(names, targets) if name in peers])
+
+
+def _has_bf16():
+    """Whether the CPU has instructions for it."""
+    return any(flag in Path("/proc/cpuinfo").read_text() for flag in ("avx512_bf16", "amx_bf16"))
 
 
 def _slowest_ms(run):
@@ -50,8 +66,32 @@ def _beside_floor(args, name, options, floor, targets):
     )
 
 
+def _in_bf16(args, name, options, targets):
+    """Under autocast, beside the same step in f32."""
+    amp = [*options, "--amp", "bf16"]
+    peers = _peers(args, name, *amp)
+    own = {"argosy": ours(args, "bench_train_step", name, *amp), "f32": ours(args, "bench_train_step", name, *options)}
+    alone = {"floor": [*own["argosy"], "--independent"]}
+    of_f32 = BF16_OF_F32[name] if _has_bf16() else None
+    return Case(
+        "ddp",
+        f"{name}_bf16",
+        with_peers(args, {**own, **alone}, peers),
+        [
+            Measure(
+                f"{name}_bf16",
+                "ms",
+                samples_ms,
+                [("argosy", "f32", of_f32), ("argosy", "floor", None), *_targets(args, peers, targets)],
+            )
+        ],
+        check_step(exact_end=False, start=0.01),
+    )
+
+
 def _sized(args):
     peers = _peers(args, "resnet18_sized")
+    del peers["torch_compiled"]
     return Case(
         "ddp",
         "resnet18_sized",
@@ -89,7 +129,7 @@ def _one_rank(args):
         "ddp",
         "resnet18_1_rank",
         with_peers(args, {"argosy": ours(args, "bench_train_step", *options, ranks=1)}, peers),
-        [Measure("resnet18_1_rank", "ms", samples_ms, _targets(args, peers, ONE_RANK[args.engine]))],
+        [Measure("resnet18_1_rank", "ms", samples_ms, _targets(args, peers, ONE_RANK[args.engine], peers))],
         check_step(exact_end=False),
     )
 
@@ -119,6 +159,8 @@ def cases(args):
     resnet18 = RESNET18[args.engine]
     yield _beside_floor(args, "resnet18", ["--steps", 12, "--warmup", 3], 0.97, resnet18)
     yield _beside_floor(args, "mnist_cnn", [], 1.0, MNIST_CNN)
+    yield _in_bf16(args, "resnet18", ["--steps", 12, "--warmup", 3], RESNET18_BF16)
+    yield _in_bf16(args, "mnist_cnn", [], MNIST_CNN_BF16)
     yield _checks(args)
     yield _sized(args)
     yield _one_rank(args)

@@ -43,7 +43,7 @@ at::Tensor batch_of(int64_t leaf, int step, int micro = 0) {
 std::vector<at::Tensor> train_virtual_ranks(const FollowRecipe& recipe, int size) {
   std::vector<at::Tensor> result;
   on_ranks(size, [&](comm::Group& group) {
-    DdpOptions options{.shared_memory = false, .virtual_ranks = recipe.virtual_ranks};
+    DdpOptions options{.shared_memory = recipe.degree >= 0, .virtual_ranks = recipe.virtual_ranks};
     if (recipe.degree >= 0) {
       options.shard = small_units();
       options.shard->degree = recipe.degree;
@@ -148,7 +148,7 @@ TEST(FewerVirtualRanks, WhoFollowsSeesToSeveralWrappers) {
     std::vector<at::Tensor> expected;
     for (const auto& [size, divides] : {std::pair(virtual_ranks, false), {3, true}}) {
       on_ranks(size, [&, divides = divides](comm::Group& group) {
-        DdpOptions options{.shared_memory = false, .virtual_ranks = virtual_ranks};
+        DdpOptions options{.shared_memory = divides, .virtual_ranks = virtual_ranks};
         if (divides) {
           options.shard = small_units();
         }

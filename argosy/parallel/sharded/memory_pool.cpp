@@ -26,6 +26,9 @@ namespace {
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
+/// What others are told: the number of a memory, and that it is going to be written, if so.
+constexpr uint32_t kToWrite = uint32_t{1} << 31U;
+
 /// Nothing here is the program's: no graph, nobody who listens.
 struct Apart {
   at::NoGradGuard no_grad{};
@@ -147,26 +150,27 @@ void MemoryPool::free_spare() {
 
 void MemoryPool::begin_writes() {
   const Lock lock(mutex_);
-  for (ShardedMemory* const memory : std::vector<ShardedMemory*>(whole_)) {
-    ARGOSY_CHECK(memory->holds_ == 0,
+  for (const ShardedMemory* const memory : all_) {
+    ARGOSY_CHECK(memory == nullptr || memory->holds_ == 0,
                  "parallel.fully_shard",
                  "optimizer.step() was called while whole_parameters() holds the values that it "
                  "is about to change. Let the guard go first");
-    memory->keep();
   }
-  for (const ShardedMemory* const memory : all_) {
-    if (memory != nullptr) {
-      set_readable(false, *memory);
-    }
+  if (readable_) {
+    meet(false);
+  }
+  for (ShardedMemory* const memory : std::vector<ShardedMemory*>(whole_)) {
+    memory->keep();
   }
 }
 
 void MemoryPool::end_writes() {
   const Lock lock(mutex_);
-  for (const ShardedMemory* const memory : all_) {
-    if (memory != nullptr) {
-      set_readable(true, *memory);
-    }
+  const auto is_shared = [](const ShardedMemory* memory) {
+    return memory != nullptr && memory->shared_.defined();
+  };
+  if (!readable_ && std::ranges::any_of(all_, is_shared)) {
+    meet(true);
   }
 }
 
@@ -176,7 +180,7 @@ void MemoryPool::set_readable(bool readable, const ShardedMemory& by) {
     return;
   }
   if (tell_ != nullptr) {
-    tell_(by.number_);
+    tell_(readable ? by.number_ : by.number_ | kToWrite);
   }
   meet(readable);
 }
@@ -185,6 +189,7 @@ void MemoryPool::meet(bool readable) {
   const Apart apart;
   for (ShardedMemory* const memory : all_) {
     if (readable && memory != nullptr && memory->shared_.defined()) {
+      memory->take_over();
       memory->hand_out();
     }
   }
@@ -192,20 +197,22 @@ void MemoryPool::meet(bool readable) {
   readable_ = readable;
 }
 
-void MemoryPool::tell_by(std::function<void(uint32_t number)> tell) {
+void MemoryPool::tell_by(std::function<void(uint32_t told)> tell) {
   const Lock lock(mutex_);
   tell_ = std::move(tell);
 }
 
 /// Whether it is whole here, too, does not matter.
-void MemoryPool::follow(uint32_t number) {
+void MemoryPool::follow(uint32_t told) {
   const Apart apart;
   const Lock lock(mutex_);
+  const uint32_t number = told & ~kToWrite;
   ARGOSY_INVARIANT(number - 1 < all_.size() && all_[number - 1] != nullptr,
                    "parallel.sharded.follow");
   ShardedMemory& memory = *all_[number - 1];
   if (memory.shared_.defined()) {
-    return meet(!readable_);
+    const bool readable = (told & kToWrite) == 0;
+    return readable == readable_ ? void() : meet(readable);  // it may have met the others before
   }
   memory.take_over();
   at::Tensor whole = take(memory.elements(), memory.options_);

@@ -77,16 +77,17 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   /// Frees memory that waits for wholes to come. Those to come have other sizes, say.
   void free_spare();
   /// Lets all memories keep their parts only, with what was written into them, and the parts be
-  /// written. Collective where memory is shared. Errors: UsageError if some are held.
+  /// written. Collective where memory is shared, and all come by themselves. Errors: UsageError if
+  /// some are held.
   void begin_writes();
   /// Says that this rank has written its parts. Collective where memory is shared.
   void end_writes();
 
-  /// Calls `tell` with a memory's number before each gather, for ranks that do not use it; empty:
-  /// nobody is told.
-  void tell_by(std::function<void(uint32_t number)> tell);
-  /// Takes part in a gather that another rank told of. Collective.
-  void follow(uint32_t number);
+  /// Calls `tell` before each gather, and before ranks meet about shared memory, for ranks that do
+  /// not come by themselves; empty: nobody is told.
+  void tell_by(std::function<void(uint32_t told)> tell);
+  /// Takes part in what another rank told of. Collective.
+  void follow(uint32_t told);
   /// Says that the uses that follow are not those of all ranks. Where that begins and ends all
   /// memories that are not held keep their parts only, so that they are alike on all ranks, and
   /// what comes next is foretold apart from what all use.
