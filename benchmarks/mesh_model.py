@@ -24,15 +24,17 @@ NVLINK = 360e9  # each way; NCCL's own figure for Hopper, of 450
 NETWORK = 50e9 * 0.8  # 400 Gb/s a card, of which 0.8 are assumed to arrive
 HOP_INSIDE, HOP_OUTSIDE = 3.4e-6, 14e-6  # latency of a step of NCCL's rings, by NCCL's own table
 TOKENS = 8192  # one sequence a card
+VOCAB = 128256
+LOGITS = 10 * TOKENS * VOCAB  # bytes: 16 bits, f32 and their logarithms; the CPU's loss, which is counted, has few
 CARDS = (8, 16, 64, 128, 512)
 
 
 class Llama:
     def __init__(self, name, words, layers, width, hidden):
         self.name, self.words, self.layers, self.width = name, words, layers, width
-        vocab, keys = 128256, 1024
+        keys = 1024
         block = (2 * width + 2 * keys) * width + 3 * width * hidden + 2 * width
-        self.table = vocab * width
+        self.table = VOCAB * width
         self.parameters = layers * block + 2 * self.table + width
         self.units = layers + 2
 
@@ -91,7 +93,7 @@ def memory(argosy, model, layout, cards):
     assert found["model_parameters"] == model.parameters
     # By hand: whole units, and what recomputation keeps of each block, have 16 bits instead of 32.
     halved = found["gathered"] + found["reduced"] + 4 * model.layers * model.width * TOKENS
-    return found["most"] - (halved // 2 if layout.half else 0)
+    return found["most"] + LOGITS - (halved // 2 if layout.half else 0)
 
 
 def ring(model, bytes_, cards):
