@@ -3,7 +3,7 @@
 //
 //     argosy launch --nproc_per_node 2 bench_sharded_step [--way ddp|state|full|independent]
 //         [--model gpt:vocab_size=1000,layers=8,width=512,heads=8,context=256] [--batch 1]
-//         [--degree 0] [--steps 12] [--warmup 4] [--amp bf16]
+//         [--degree 0] [--steps 12] [--warmup 4] [--amp bf16] [--device cpu|cuda:0]
 //
 // ways: each rank has everything (ddp); gradients and state are divided (state), and parameters too
 // (full); the ranks train beside each other without a word, which is the floor that all are
@@ -36,6 +36,7 @@ struct Options {
   std::string way = "full";
   std::string model = "gpt:vocab_size=1000,layers=8,width=512,heads=8,context=256";
   std::string amp{};
+  std::string device = "cpu";
   int64_t batch = 1;
   int64_t degree = 0;
   int steps = 12;
@@ -64,7 +65,15 @@ at::Tensor tokens_of(const Options& options, const text::GptOptions& model, int 
   const at::Tensor index = at::arange(count, at::kLong) + 7919 * (kBatches * rank + number);
   return (index * index % 65537 + 3 * index)
       .remainder(model.vocab_size)
-      .view({options.batch, model.context + 1});
+      .view({options.batch, model.context + 1})
+      .to(at::Device(options.device));
+}
+
+/// What a device still computes belongs to the step that asked for it.
+void wait_for(const at::Device& device) {
+  if (device.is_cuda()) {
+    torch::cuda::synchronize(device.index());
+  }
 }
 
 struct Measured {
@@ -81,6 +90,7 @@ Measured run_steps(const Options& options,
   for (int i = 0; i < kBatches; ++i) {
     batches.push_back(tokens_of(options, model_options, fleet::worker_index(), i));
   }
+  const at::Device device(options.device);
   Measured all;
   for (int step = 0; step < options.warmup + options.steps; ++step) {
     const auto begin = std::chrono::steady_clock::now();
@@ -89,7 +99,7 @@ Measured run_steps(const Options& options,
     {
       std::optional<engine::Autocast> autocast;
       if (!options.amp.empty()) {
-        autocast.emplace(engine::AutocastOptions{.dtype = at::kBFloat16});
+        autocast.emplace(engine::AutocastOptions{.device = device.type(), .dtype = at::kBFloat16});
       }
       loss = loss_of(tokens.narrow(1, 0, model_options.context),
                      tokens.narrow(1, 1, model_options.context));
@@ -100,6 +110,7 @@ Measured run_steps(const Options& options,
     }
     optimizer.step();
     optimizer.zero_grad();
+    wait_for(device);
     if (step >= options.warmup) {
       all.samples_ms.push_back(
           std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
@@ -145,6 +156,7 @@ void run(const Options& options) {
   fleet::init(strategy);
   const text::GptOptions model_options = text::gpt_options(options.model);
   Trained net(model_options);
+  net->to(at::Device(options.device));
   if (options.recompute) {
     net->gpt->set_block_runner([](const text::GptBlock& block, const at::Tensor& x) {
       return parallel::recompute(block, x);
@@ -154,14 +166,14 @@ void run(const Options& options) {
   Measured measured;
   double sum = 0;
   if (alone) {
-    optim::Optimizer optimizer = optim::Adam(net, {.lr = 1e-3});
+    optim::Optimizer optimizer = optim::AdamW(net, {.lr = 1e-3});
     measured = run_steps(options, model_options, optimizer, [&](const auto& x, const auto& y) {
       return net->forward(x, y);
     });
     sum = checksum(engine::named_parameters(net));
   } else {
     auto model = fleet::distributed_model(net);
-    optim::Optimizer optimizer = fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3}));
+    optim::Optimizer optimizer = fleet::distributed_optimizer(optim::AdamW(model, {.lr = 1e-3}));
     measured = run_steps(options, model_options, optimizer, [&](const auto& x, const auto& y) {
       return model(x, y);
     });
@@ -206,6 +218,7 @@ int main(int argc, char** argv) {
         {.least = 0, .most = 4096}},
        {"--recompute", "", "The blocks' activations are computed again", &o.recompute},
        {"--amp", "DTYPE", "Mixed precision", &o.amp, {.words = "bf16"}},
+       {"--device", "DEVICE", "Where the model is: cpu, cuda:0", &o.device},
        {"--steps", "N", "Measured steps", &o.steps, {.least = 1, .most = 100000}},
        {"--warmup", "N", "Steps before them", &o.warmup, {.least = 1, .most = 100000}}},
       argc,

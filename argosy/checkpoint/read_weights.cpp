@@ -22,6 +22,7 @@
 #include "argosy/checkpoint/paddle_names.h"
 #include "argosy/checkpoint/renamer.h"
 #include "argosy/checkpoint/safetensors_file.h"
+#include "argosy/checkpoint/safetensors_index.h"
 #include "argosy/checkpoint/torch_file.h"
 #include "argosy/checkpoint/torch_script.h"
 #include "argosy/checkpoint/weights_digest.h"
@@ -98,6 +99,8 @@ StateDict read(const std::string& path, const ReadWeightsOptions& options, Weigh
       return read_torch_script(path);
     case WeightsKind::kSafetensors:
       return read_safetensors(path);
+    case WeightsKind::kSafetensorsIndex:
+      return read_safetensors_index(path);
     case WeightsKind::kPaddle:
       return read_paddle_file(path);
     case WeightsKind::kFolder:
@@ -144,6 +147,8 @@ std::string_view to_string(WeightsKind kind) {
       return "torchscript";
     case WeightsKind::kSafetensors:
       return "safetensors";
+    case WeightsKind::kSafetensorsIndex:
+      return "safetensors index";
     case WeightsKind::kPaddle:
       return "paddle";
     case WeightsKind::kFolder:
@@ -204,6 +209,9 @@ WeightsKind weights_kind(const std::string& path) {
   }
   if (formats::looks_like_safetensors(head, size)) {
     return WeightsKind::kSafetensors;
+  }
+  if (head[0] == '{') {  // no other kind begins so
+    return WeightsKind::kSafetensorsIndex;
   }
   // Protocols 2 to 5. PyTorch's format from before 1.6 begins with a pickle of a long number;
   // read_torch_file says what to do with one.

@@ -14,10 +14,11 @@ enum class WeightsKind : uint8_t {
   kTorch,        ///< torch.save: .pt, .pth
   kTorchScript,  ///< torch.jit.save, torch::save of a module
   kSafetensors,
-  kPaddle,  ///< paddle.save: .pdparams
-  kFolder,  ///< a checkpoint of this library
+  kSafetensorsIndex,  ///< Hugging Face's model.safetensors.index.json, of files beside it
+  kPaddle,            ///< paddle.save: .pdparams
+  kFolder,            ///< a checkpoint of this library
 };
-/// "torch", "torchscript", "safetensors", "paddle", "checkpoint".
+/// "torch", "torchscript", "safetensors", "safetensors index", "paddle", "checkpoint".
 [[nodiscard]] std::string_view to_string(WeightsKind kind);
 
 /// Returns the kind of file at `path`, by its content and not by its name.
@@ -53,8 +54,9 @@ struct ReadWeightsOptions {
   void validate() const;
 };
 
-/// Reads weights from any file: .pt and .pth by PyTorch or save_weights(), .safetensors, .pdparams
-/// by Paddle, archives of TorchScript, a checkpoint's folder.
+/// Reads weights from any file: .pt and .pth by PyTorch or save_weights(), .safetensors, the index
+/// of several of those (model.safetensors.index.json), .pdparams by Paddle, archives of
+/// TorchScript, a checkpoint's folder.
 ///
 ///     engine::StateDict dict = checkpoint::read_weights("resnet18-f37072fd.pth");
 ///

@@ -180,6 +180,71 @@ TEST_F(WeightsFiles, EachKindIsKnownByItsContent) {
               HasSubstr("before 1.6"));
 }
 
+/// A model in two files.
+class ShardedWeights : public WeightsFiles {
+ protected:
+  void SetUp() override {
+    write_safetensors(path("model-1.safetensors"), {{"a", first_}, {"b", second_}});
+    write_safetensors(path("model-2.safetensors"), {{"c", third_}});
+  }
+  [[nodiscard]] std::string error_with(const std::string& weight_map) const {
+    write_text(index_, R"({"metadata": {"total_size": 24}, "weight_map": )" + weight_map + "}");
+    return checkpoint_error([&] { (void)read_weights(index_); });
+  }
+  at::Tensor first_ = torch::rand({2}), second_ = torch::rand({3}), third_ = torch::rand({1});
+  std::string index_ = path("model.safetensors.index.json");
+};
+
+constexpr const char* kBoth =
+    R"({"a": "model-1.safetensors", "b": "model-1.safetensors", "c": "model-2.safetensors"})";
+
+TEST_F(ShardedWeights, AreReadByTheirIndex) {
+  EXPECT_EQ(error_with(kBoth), "no CheckpointError was thrown");
+  EXPECT_EQ(weights_kind(index_), WeightsKind::kSafetensorsIndex);
+  expect_equal({{"a", first_}, {"b", second_}, {"c", third_}}, read_weights(index_));
+  EXPECT_THAT(names_of(read_weights(index_, {.renames = {{"^c$", "d"}}})),
+              ElementsAre("a", "b", "d"));
+}
+
+TEST_F(ShardedWeights, AMissingShardIsNamed) {
+  std::filesystem::remove(path("model-2.safetensors"));
+  EXPECT_THAT(error_with(kBoth),
+              AllOf(HasSubstr(index_),
+                    HasSubstr("the shard model-2.safetensors is missing, which holds 1 of 3")));
+}
+
+TEST_F(ShardedWeights, ATensorInTwoShardsIsNamed) {
+  write_safetensors(path("model-2.safetensors"), {{"b", second_}, {"c", third_}});
+  const std::string twice =
+      "expected it in one shard, model-1.safetensors, got it in model-2.safetensors too";
+  EXPECT_THAT(error_with(kBoth), AllOf(HasSubstr("\"b\""), HasSubstr(twice)));
+  const char* const without = R"({"a": "model-1.safetensors", "c": "model-2.safetensors"})";
+  EXPECT_THAT(error_with(without), AllOf(HasSubstr("\"b\""), HasSubstr("in one shard")));
+}
+
+TEST_F(ShardedWeights, ATensorThatIsNotWhereTheIndexSaysIsNamed) {
+  EXPECT_THAT(error_with(R"({"a": "model-1.safetensors", "x": "model-1.safetensors"})"),
+              AllOf(HasSubstr("\"x\""), HasSubstr("has no tensor of this name")));
+}
+
+TEST_F(ShardedWeights, AFileOutsideOfTheFolderIsRefused) {
+  for (const std::string file : {"\"/etc/passwd\"", "\"../a\"", "\"x/../../a\"", "\"\"", "7"}) {
+    EXPECT_THAT(
+        error_with("{\"a\": " + file + "}"),
+        AllOf(HasSubstr("\"a\""),
+              HasSubstr("expected the name of a file in the folder of the index, got " + file)));
+  }
+}
+
+TEST_F(ShardedWeights, AnIndexWithoutNamesIsRefused) {
+  for (const std::string map : {"{}", "[]", "3"}) {
+    EXPECT_THAT(error_with(map), HasSubstr("JSON with a \"weight_map\""));
+  }
+  write_text(index_, "{ torn");
+  EXPECT_THAT(checkpoint_error([&] { (void)read_weights(index_); }),
+              HasSubstr("JSON with a \"weight_map\""));
+}
+
 TEST_F(WeightsFiles, WhatIsNoneOfThemIsRefused) {
   write_text(path("text"), "some words that are no weights at all");
   EXPECT_THAT(checkpoint_error([&] { (void)read_weights(path("text")); }),

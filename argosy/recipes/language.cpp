@@ -293,8 +293,14 @@ std::optional<text::GptOptions> hugging_face_shape(const std::string& folder) {
 void load_hugging_face(torch::nn::Module& gpt,
                        const text::GptOptions& shape,
                        const std::string& folder) {
-  const std::string weights = (fs::path(folder) / "model.safetensors").string();
-  engine::load_state_dict(gpt, text::from_hugging_face(checkpoint::read_weights(weights), shape));
+  fs::path weights = fs::path(folder) / "model.safetensors";
+  const fs::path index = weights.string() + ".index.json";
+  std::error_code error;
+  if (!fs::exists(weights, error) && fs::exists(index, error)) {
+    weights = index;
+  }
+  engine::load_state_dict(
+      gpt, text::from_hugging_face(checkpoint::read_weights(weights.string()), shape));
 }
 
 }  // namespace argosy::recipes

@@ -56,7 +56,8 @@ class LanguageAssembly final : public Assembly {
 
 /// Returns the folder's config.json as a shape; nullopt: it is no folder of Hugging Face.
 [[nodiscard]] std::optional<text::GptOptions> hugging_face_shape(const std::string& folder);
-/// Loads the weights of a folder of Hugging Face: model.safetensors.
+/// Loads the weights of a folder of Hugging Face: model.safetensors, or the files that
+/// model.safetensors.index.json names.
 /// Errors: UsageError for weights of another shape; CheckpointError with path.
 void load_hugging_face(torch::nn::Module& gpt,
                        const text::GptOptions& shape,

@@ -228,9 +228,18 @@ TEST_F(OfText, ReadsFoldersOfHuggingFace) {
                            path("theirs/model.safetensors"));
   const GenerateSettings speech{
       .checkpoint = path("theirs"), .prompt = "a", .tokenizer = "bytes", .temperature = 0};
-  EXPECT_EQ(generate(speech, {}),
-            text::generate_text(
-                gpt, text::byte_tokenizer(), "a", {.max_new_tokens = 15, .temperature = 0}));
+  const std::string said = text::generate_text(
+      gpt, text::byte_tokenizer(), "a", {.max_new_tokens = 15, .temperature = 0});
+  EXPECT_EQ(generate(speech, {}), said);
+  std::filesystem::rename(path("theirs/model.safetensors"), path("theirs/all.safetensors"));
+  std::string index;  // of one shard
+  for (const text::HuggingFaceName& name : text::hugging_face_names(shape)) {
+    index += fmt::format(
+        "{}\"{}\": \"all.safetensors\"", index.empty() ? "" : ", ", name.theirs.front());
+  }
+  std::ofstream(path("theirs/model.safetensors.index.json"))
+      << "{\"weight_map\": {" << index << "}}";
+  EXPECT_EQ(generate(speech, {}), said);
   TrainSettings tuned = settings();
   tuned.pretrained = path("theirs");
   tuned.lr = 0;

@@ -99,7 +99,11 @@ constexpr std::array kFields{"the tokenizer's",
                              "learned, rotary",
                              "gelu, swiglu",
                              "added where a norm divides",
-                             "base of rotary's angles"};
+                             "base of rotary's angles",
+                             "what they are divided by",
+                             "0: all are; else tokens in which slow ones turn rarely",
+                             "times: fewer is slow",
+                             "times: more is fast, and stays"};
 
 /// The options of "gpt", which all language models take.
 std::vector<OptionRow> fields_of_gpt() {

@@ -11,7 +11,6 @@ figures for each line of the input, so that one process, which needs long to sta
 
 import argparse
 import itertools
-import sys
 
 import torch
 import torch.distributed as dist
@@ -74,11 +73,6 @@ def ready_batches(args, rank):
     return itertools.cycle(batches)
 
 
-def turns(args):
-    """One, or with --turns one for each line of the input."""
-    return sys.stdin if args.turns else [None]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", choices=["resnet18", "resnet50", "resnet18_sized", "mnist_cnn"])
@@ -119,7 +113,7 @@ def main():
         model = torch.compile(model)
 
     first = None
-    for _ in turns(args):
+    for _ in workload.turns(args):
         samples = []
         dist.barrier()
         for step in range(args.warmup + args.steps):

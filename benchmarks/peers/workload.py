@@ -110,6 +110,11 @@ def init(device="cpu"):
     return dist.get_rank()
 
 
+def turns(args):
+    """One, or with --turns one for each line of the input."""
+    return sys.stdin if args.turns else [None]
+
+
 def report(bench, **fields):
     ranks = dist.get_world_size() if dist.is_initialized() else 1
     fields = {"bench": bench, "ranks": ranks, **fields}

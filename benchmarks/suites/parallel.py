@@ -11,9 +11,10 @@ def _memory(run):
 
 def _divided(args, ranks, batch, amp):
     """Stage 3 beside data parallelism, the same work in processes that exchange nothing (the floor), and the peers."""
-    options = ["--batch", batch, "--steps", 8 if batch > 1 else 16, "--warmup", 4, *(["--amp", "bf16"] if amp else [])]
+    steps = 8 // (ranks // 2) // (2 if batch > 1 else 1)
+    options = ["--batch", batch, "--steps", steps, "--warmup", 3, *(["--amp", "bf16"] if amp else [])]
     mine = ours(args, "bench_sharded_step", "--model", MODEL, *options, ranks=ranks)
-    theirs = peer(args, "sharded_step.py", *options, ranks=ranks)
+    theirs = peer(args, "sharded_step.py", "--tuned", *options, ranks=ranks)
     peers = {f"torch_{way}": [*theirs, "--way", way] for way in ("full", "ddp", "independent")}
     variants = {"argosy": [*mine, "--way", "full"]}
     variants |= {way: [*mine, "--way", way] for way in ("state", "ddp", "independent")}
@@ -46,7 +47,7 @@ def _recomputed(args):
     """What is computed again costs time and saves memory."""
     options = ["--batch", 8, "--steps", 8, "--warmup", 2]
     mine = ours(args, "bench_sharded_step", "--model", MODEL, *options, ranks=1)
-    theirs = peer(args, "sharded_step.py", *options, "--way", "independent", ranks=1)
+    theirs = peer(args, "sharded_step.py", "--tuned", *options, "--way", "independent", ranks=1)
     return Case(
         "parallel",
         "gpt_recompute",

@@ -4,7 +4,7 @@
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=$2
-parts=(tests doctor nccl ranks exact copies input steps)
+parts=(tests doctor nccl ranks exact copies input gpt steps)
 venv=$here/../../.venv-peers/bin/python
 [ ! -x "$venv" ] || export PEERS=${PEERS:-$venv}
 "$here/run.sh" --dry "$1" "$out" "${parts[@]}" | tee "$out.log" || { echo "dry_run.sh: run.sh failed; see $out"; exit 1; }
@@ -24,6 +24,7 @@ for part in "${parts[@]}"; do
       expect '^argosy train of 4 virtual ranks on 1, 2 and 3 processes: ([0-9a-f]+) \1 \1$' ;;
     copies) expect '^  copy on the device +[0-9.]+ \[' && expect '^goal: exact: sum of 8 bf16 beside a copy .*(met|missed)$' ;;
     input) expect '^  argosy +[0-9.]+ \[' && expect '^  bf16, pictures read meanwhile +argosy +[0-9.]+ \[' ;;
+    gpt) expect '^  gpt, bf16 +argosy +[0-9.]+ \[' ;;
     steps) expect '^  bf16 +argosy +[0-9.]+ \[' ;;
   esac
 done

@@ -7,14 +7,15 @@
 #     make engine-cuda TORCH=2.11.0
 #     cmake --preset release -B BUILD -DCMAKE_PREFIX_PATH=$PWD/build/cuda-2.11.0/torch
 #     cmake --build BUILD --target devices_test devices_processes_test devices_input_test app_doctor_torch_test \
-#       argosy_cli argosy_torch_cli nccl_conformance gpu_test gpu_copies gpu_pictures bench_train_step bench_picture_input
+#       argosy_cli argosy_torch_cli nccl_conformance gpu_test gpu_copies gpu_pictures bench_train_step bench_sharded_step \
+#       bench_picture_input
 set -euo pipefail
 [ $# = 2 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 build=$1 out=$(mktemp -d) fashion=/usr/share/datasets/fashion-mnist
 trap 'rm -rf "$out"' EXIT
 mkdir -p "$out/bin" "$out/lib"
 for program in devices_test devices_processes_test devices_input_test app_doctor_torch_test argosy argosy-torch \
-  nccl_conformance gpu_test gpu_copies gpu_pictures bench_train_step bench_picture_input; do
+  nccl_conformance gpu_test gpu_copies gpu_pictures bench_train_step bench_sharded_step bench_picture_input; do
   found=$(find "$build" -type f -executable -name "$program")
   [ -n "$found" ] || { echo "pack.sh: $build holds no $program: build it first (see the head of $0)" >&2; exit 1; }
   install -s "$found" "$out/bin/$program"

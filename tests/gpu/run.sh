@@ -14,12 +14,13 @@
 #     exact    sums of NCCL's exact mode against the CPU's bits: all types, reductions and trees
 #     copies   rates of copies, and of the exact mode's sums beside them
 #     input    JPEGs to batches on all cores, alone and beside ResNet-50's steps; the same in PyTorch
-#     steps    ResNet-50's steps beside PyTorch's, eager and compiled, interleaved; takes the time that is left
+#     gpt      steps of a GPT-2 of 124 M parameters beside PyTorch's, eager and compiled, interleaved: 180 s
+#     steps    the same of ResNet-50's; takes the time that is left
 # Each part ends with a line of its own, and one that fails does not stop the others. table.py then prints all figures
 # and the goals beside them. Exit code: 0, or 1 where a part failed or none ran.
 #
 # The machine: one GPU, Python with PyTorch and torchvision, no network. On one that is lent for minutes the first call
-# is best "tests doctor nccl ranks exact copies", the second "input steps". GPU_SECONDS (540): when the last rounds
+# is best "tests doctor nccl ranks exact copies", the second "input gpt steps". GPU_SECONDS (540): when the last rounds
 # end; what still runs 40 s later is stopped. --dry in front of PROGRAMS runs the same at tiny sizes on stand-ins for a
 # GPU, whose figures mean nothing.
 set -uo pipefail
@@ -29,7 +30,7 @@ dry=0
 programs=$(realpath "$1") out=$(realpath -m "$2")
 shift 2
 parts=("$@")
-[ $# -gt 0 ] || parts=(tests doctor nccl ranks exact copies input steps)
+[ $# -gt 0 ] || parts=(tests doctor nccl ranks exact copies input gpt steps)
 cd "$(dirname "$0")/../.." || exit 1
 folder=$(mktemp -d) ran=0 failed=0
 trap 'rm -rf "$folder"' EXIT
@@ -57,6 +58,7 @@ if [ $dry = 0 ]; then
   pictures=(--files 256 --links 48)
   batch=256 epochs=4 fed=(--rounds 3 --batch 256 --steps 15 --warmup 10)
   steps=(--rounds 7 --batch 256 --side 224 --steps 20 --warmup 10)
+  gpt=gpt2:vocab_size=50304 gpt_steps=(--rounds 5 --batch 16 --steps 20 --warmup 5)
   precisions=(bf16 f32)
   [ -n "$torch" ] || { echo "run.sh: $python has no torch with torchvision (PEERS names another)" >&2; exit 1; }
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || exit 1
@@ -71,6 +73,7 @@ else
   pictures=(--files 16 --links 1)
   batch=4 epochs=2 fed=(--rounds 1 --batch 4 --steps 1 --warmup 1)
   steps=(--rounds 1 --batch 2 --side 32 --steps 2 --warmup 1)
+  gpt=gpt:layers=2,width=64,vocab_size=100,context=32 gpt_steps=(--rounds 1 --batch 2 --steps 12 --warmup 1)
   precisions=(bf16)
 fi
 export OMP_NUM_THREADS=1
@@ -212,11 +215,15 @@ part_input() {
   in_turns fed bf16 --pictures "$jpegs" --num_workers "$cores" --seconds 60 "${fed[@]}" || worst=1
   return $worst
 }
-in_turns() { # part, precision and the options of steps.py
+in_turns() { # part, precision and the options of steps.py, whose later ones win
   local peers=()
   [ -n "$torch" ] || peers=(--without_peers)
   timeout "$(at_most "$seconds")" "$python" tests/gpu/steps.py "$1" --model $model --precision "$2" --device "$device" --figures "$figures" --logs "$logs" \
     --ours "$(find_program bench_train_step)" --libraries "$libraries" "${peers[@]}" "${@:3}"
+}
+part_gpt() {
+  [ $((seconds - SECONDS)) -ge 60 ] || { echo "gpt: no time is left"; return 77; }
+  in_turns gpt bf16 --model "$gpt" --ours "$(find_program bench_sharded_step)" --seconds 180 "${gpt_steps[@]}"
 }
 part_steps() {
   local worst=0 left=${#precisions[@]} precision share

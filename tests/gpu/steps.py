@@ -1,6 +1,7 @@
 """Training steps of ours and of PyTorch's in turns, for run.sh, which has the sizes.
 
     steps.py steps|fed --model resnet50 --precision bf16 --device cuda:0 --ours bench_train_step --figures OUT.jsonl ...
+    steps.py gpt --model gpt2:vocab_size=50304 ... --ours bench_sharded_step ...
 
 Each round measures each variant once. Ours starts anew each time; PyTorch's processes, which start slowly, stay and
 give their memory back after their turn. Rounds end when --seconds are over. "fed": batches are --pictures, read
@@ -17,7 +18,7 @@ import sys
 import threading
 import time
 
-PEER = os.path.join(os.path.dirname(__file__), "..", "..", "benchmarks", "peers", "train_step.py")
+PEERS_FOLDER = os.path.join(os.path.dirname(__file__), "..", "..", "benchmarks", "peers")
 LONGEST_TURN = 240  # seconds; the first of a compiled network is the longest
 
 OURS = {"argosy": []}  # which chooses channels_last by itself
@@ -51,7 +52,7 @@ class Ours:
     """One process for each turn."""
 
     def __init__(self, args, options, log):
-        self.command = [args.ours, args.model, *options]
+        self.command = [args.ours, *options]
         self.log = log
         self.env = dict(os.environ)
         if args.libraries:
@@ -77,9 +78,10 @@ class Peer:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
+        program = "sharded_step.py" if args.part == "gpt" else "train_step.py"
         job = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         self.process = subprocess.Popen(
-            [sys.executable, PEER, args.model, "--turns", *options],
+            [sys.executable, os.path.join(PEERS_FOLDER, program), "--turns", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -108,9 +110,11 @@ def options_of(args):
     options = ["--device", args.device, "--steps", args.steps, "--warmup", args.warmup, "--batch", args.batch]
     if args.precision == "bf16":
         options += ["--amp", "bf16"]
+    if args.part == "gpt":
+        return ["--way", "ddp", "--model", args.model, *options]
     if args.part == "fed":
-        return options + ["--pictures", args.pictures, "--num_workers", args.num_workers]
-    return options + ["--side", args.side]
+        return [args.model, *options, "--pictures", args.pictures, "--num_workers", args.num_workers]
+    return [args.model, *options, "--side", args.side]
 
 
 def start(args):
@@ -119,7 +123,7 @@ def start(args):
     runners = {}
     for kind, variants in kinds:
         for variant, more in variants.items():
-            if args.part == "steps" or variant in FED:
+            if args.part != "fed" or variant in FED:
                 name = f"{args.part}-{args.precision}-{variant.replace(' ', '_')}.log"
                 log = open(os.path.join(args.logs, name), "w", encoding="utf-8")
                 runners[variant] = kind(args, options + more, log)
@@ -128,7 +132,7 @@ def start(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=["steps", "fed"])
+    parser.add_argument("part", choices=["steps", "fed", "gpt"])
     for name in ("model", "precision", "device", "ours", "figures", "logs"):
         parser.add_argument(f"--{name}", required=True)
     for name in ("libraries", "pictures", "side", "num_workers", "batch", "steps", "warmup"):

@@ -54,15 +54,16 @@ class Figures:
                 key = (line["part"], line["precision"], line["variant"])
                 self.steps[key][line["round"]] = statistics.median(line["samples_ms"])
                 self.batch[line["part"]] = line["batch"]
-                if line["part"] == "steps" and len(line["samples_ms"]) >= LEAST_STEPS:
-                    first_losses[line["precision"]][line["variant"]] = line["loss_first"]
+                if line["part"] != "fed" and len(line["samples_ms"]) >= LEAST_STEPS:
+                    first_losses[key[:2]][line["variant"]] = line["loss_first"]
                     if not line["loss_last"] < line["loss_first"]:
                         self.wrong.append(f"{key}: the loss went from {line['loss_first']} to {line['loss_last']}")
-        for precision, losses in first_losses.items():
+        for what, losses in first_losses.items():
             if max(losses.values()) - min(losses.values()) > FIRST_LOSS * max(losses.values()):
-                self.wrong.append(f"{precision}: first losses differ: {losses}")
+                self.wrong.append(f"{what}: first losses differ: {losses}")
 
-    def pictures_per_s(self, key):
+    def samples_per_s(self, key):
+        """Pictures, or sequences."""
         return 1e3 * self.batch[key[0]] / statistics.median(self.steps[key].values())
 
 
@@ -103,22 +104,22 @@ def print_input(figures, goals):
     step = ("steps", "bf16", OURS)
     if step in figures.steps and OURS in figures.loaders:
         loader = statistics.median(figures.loaders[OURS])
-        goals.add("input: pictures/s beside the step's", loader / figures.pictures_per_s(step), 1, at_most=False)
+        goals.add("input: pictures/s beside the step's", loader / figures.samples_per_s(step), 1, at_most=False)
 
 
 def print_steps(figures, goals):
     if figures.steps:
-        print("ms a step, median of rounds [least, greatest]; pictures/s")
+        print("ms a step, median of rounds [least, greatest]; pictures/s, or sequences/s")
     for (part, precision, variant), rounds in figures.steps.items():
-        what = f"{precision}, pictures read meanwhile" if part == "fed" else precision
-        rate = figures.pictures_per_s((part, precision, variant))
+        what = {"fed": f"{precision}, pictures read meanwhile", "gpt": f"gpt, {precision}"}.get(part, precision)
+        rate = figures.samples_per_s((part, precision, variant))
         print(f"  {what:28} {variant:22} {spread(rounds.values())} {rate:9.0f}")
-        if part != "steps" or variant != OURS:
+        if part == "fed" or variant != OURS:
             continue
         for peer, (name, bound) in STEP_GOALS.items():
             theirs = figures.steps.get((part, precision, peer))
             if theirs and (both := ratios(rounds, theirs)):
-                goals.add(f"step, {precision}: {variant} beside {name}", statistics.median(both), bound, at_most=True)
+                goals.add(f"step, {what}: {variant} beside {name}", statistics.median(both), bound, at_most=True)
 
 
 def report(lines):

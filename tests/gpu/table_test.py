@@ -8,8 +8,8 @@ import unittest
 import table
 
 
-def step(variant, ms, number=1, precision="bf16", losses=(7.0, 3.0)):
-    return {"part": "steps", "variant": variant, "precision": precision, "round": number, "batch": 256,
+def step(variant, ms, number=1, precision="bf16", losses=(7.0, 3.0), part="steps"):
+    return {"part": part, "variant": variant, "precision": precision, "round": number, "batch": 256,
             "samples_ms": [ms] * 20, "loss_first": losses[0], "loss_last": losses[1]}
 
 
@@ -41,6 +41,15 @@ class Table(unittest.TestCase):
 
     def test_precisions_are_not_mixed(self):
         self.assertEqual(goals_of(step("argosy", 94), step("pytorch", 100, precision="f32")), {})
+
+    def test_a_gpt_has_goals_of_its_own(self):
+        goals = goals_of(step("argosy", 94, part="gpt"), step("pytorch", 100, part="gpt"), step("pytorch", 90),
+                         step("pytorch compiled", 89, part="gpt"))
+        self.assertEqual(goals, {"step, gpt, bf16: argosy beside eager": "met",
+                                 "step, gpt, bf16: argosy beside compiled": "missed"})
+        lost = [step("argosy", 94, part="gpt", losses=(10.9, 5.0)), step("pytorch", 100, part="gpt", losses=(10.0, 5.0))]
+        self.assertEqual(len(report(*lost)[1]), 1)
+        self.assertEqual(report(lost[0], step("pytorch", 100))[1], [])  # another model's loss may be another
 
     def test_sums_stand_beside_the_copy(self):
         goals = goals_of(rate("copy on the device", 1000), rate("sum of 2 f32", 810), rate("sum of 8 f32", 790))

@@ -55,7 +55,13 @@ GptImpl::GptImpl(const GptOptions& options) : options_(options) {
   options_.validate();
   if (options_.positions == PositionKind::kRotary) {
     rotary_ = std::make_shared<const ops::RotaryTable>(
-        ops::rotary_table(options_.context, options_.head_width(), options_.rope_theta));
+        ops::rotary_table(options_.context,
+                          options_.head_width(),
+                          options_.rope_theta,
+                          {.factor = options_.rope_factor,
+                           .original_context = options_.rope_original,
+                           .low = options_.rope_low,
+                           .high = options_.rope_high}));
   }
   reset();  // final class: the call is not virtual dispatch into a half-built object
 }

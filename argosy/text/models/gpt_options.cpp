@@ -35,7 +35,7 @@ struct Field {
   Member member;
 };
 
-constexpr std::array<Field, 15> kFields{Field{"vocab_size", &GptOptions::vocab_size},
+constexpr std::array<Field, 19> kFields{Field{"vocab_size", &GptOptions::vocab_size},
                                         Field{"layers", &GptOptions::layers},
                                         Field{"width", &GptOptions::width},
                                         Field{"heads", &GptOptions::heads},
@@ -49,7 +49,11 @@ constexpr std::array<Field, 15> kFields{Field{"vocab_size", &GptOptions::vocab_s
                                         Field{"positions", &GptOptions::positions},
                                         Field{"activation", &GptOptions::activation},
                                         Field{"norm_epsilon", &GptOptions::norm_epsilon},
-                                        Field{"rope_theta", &GptOptions::rope_theta}};
+                                        Field{"rope_theta", &GptOptions::rope_theta},
+                                        Field{"rope_factor", &GptOptions::rope_factor},
+                                        Field{"rope_original", &GptOptions::rope_original},
+                                        Field{"rope_low", &GptOptions::rope_low},
+                                        Field{"rope_high", &GptOptions::rope_high}};
 
 /// The words for the two values of a flag or an enum.
 template <typename T>
@@ -230,8 +234,8 @@ int64_t GptOptions::parameters() const {
 void GptOptions::validate() const {
   for (const Field& field : kFields) {
     const auto* member = std::get_if<int64_t GptOptions::*>(&field.member);
-    const bool may_be_zero =
-        std::string_view(field.name) == "kv_heads" || std::string_view(field.name) == "hidden";
+    const std::string_view name = field.name;
+    const bool may_be_zero = name == "kv_heads" || name == "hidden" || name == "rope_original";
     if (member != nullptr) {
       const int64_t value = this->**member;
       ARGOSY_CHECK(value > 0 || (may_be_zero && value == 0),
@@ -259,6 +263,17 @@ void GptOptions::validate() const {
   ARGOSY_CHECK(dropout >= 0 && dropout < 1, kOptions, "dropout must be in [0, 1), got {}", dropout);
   ARGOSY_CHECK(norm_epsilon > 0, kOptions, "norm_epsilon must be positive, got {}", norm_epsilon);
   ARGOSY_CHECK(rope_theta > 0, kOptions, "rope_theta must be positive, got {}", rope_theta);
+  ARGOSY_CHECK(rope_factor >= 1, kOptions, "rope_factor must be 1 or more, got {}", rope_factor);
+  ARGOSY_CHECK(0 < rope_low && rope_low < rope_high,
+               kOptions,
+               "rope_low must be positive and less than rope_high, got {} "
+               "and {}",
+               rope_low,
+               rope_high);
+  ARGOSY_CHECK(positions == PositionKind::kRotary || rope_factor == 1,
+               kOptions,
+               "rope_factor is for rotary positions, and these are learned: got {}",
+               rope_factor);
 }
 
 GptOptions gpt_options(std::string_view text) {

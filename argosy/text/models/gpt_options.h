@@ -52,6 +52,12 @@ struct GptOptions {
   ActivationKind activation = ActivationKind::kGeluTanh;
   double norm_epsilon = 1e-5;
   double rope_theta = 10000;  ///< base of the angles of kRotary
+  /// They are divided by it ("linear" scaling); with rope_original only slow ones, as
+  /// Llama 3.1 does ("llama3"): see ops::RotaryScaling, where the last two are `low` and `high`.
+  double rope_factor = 1;
+  int64_t rope_original = 0;
+  double rope_low = 1;
+  double rope_high = 4;
 
   /// The small GPT-2 (124 M parameters), which is also `GptOptions()`.
   [[nodiscard]] static GptOptions gpt2();

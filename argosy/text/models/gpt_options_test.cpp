@@ -78,6 +78,7 @@ TEST(GptOptions, AreWrittenAsATextThatReadsTheSame) {
                            "llama3-8b",
                            "gpt:norm=rms",
                            "llama:norm=layer,activation=gelu",
+                           "llama:rope_factor=8,rope_original=8192",
                            "gpt:norm_epsilon=1e-06,dropout=0.1"}) {
     const GptOptions options = gpt_options(text);
     EXPECT_EQ(gpt_options(to_string(options)), options) << to_string(options);
@@ -124,6 +125,12 @@ TEST(GptOptions, ValidateNamesTheField) {
               HasSubstr("norm_epsilon must be positive"));
   EXPECT_THAT(with([](GptOptions& o) { o.rope_theta = -1; }),
               HasSubstr("rope_theta must be positive"));
+  EXPECT_THAT(with([](GptOptions& o) { o.rope_factor = 0.5; }),
+              HasSubstr("rope_factor must be 1 or more, got 0.5"));
+  EXPECT_THAT(with([](GptOptions& o) { o.rope_low = 4; }),
+              HasSubstr("less than rope_high, got 4 and 4"));
+  EXPECT_THAT(refusal(std::string("gpt:rope_factor=2")),
+              HasSubstr("rope_factor is for rotary positions"));
 }
 
 }  // namespace

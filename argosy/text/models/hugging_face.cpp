@@ -177,6 +177,10 @@ class ConfigFields final {
       throw ConfigError(kConfig, "expected an object of JSON");
     }
   }
+  /// Those of a field that is an object; none where it is not there.
+  [[nodiscard]] ConfigFields inside(const char* name) const {
+    return {find<json>(name).value_or(json::object()), fmt::format("{}{}.", within_, name)};
+  }
 
   /// Returns nullopt for null and for a field that is not there.
   template <typename T>
@@ -191,7 +195,8 @@ class ConfigFields final {
                       : std::is_same_v<T, double>      ? found->is_number()
                                                        : found->is_object();
     if (!fits) {
-      throw ConfigError(kConfig, fmt::format("{} has the wrong kind: {}", name, found->dump()));
+      throw ConfigError(kConfig,
+                        fmt::format("{}{} has the wrong kind: {}", within_, name, found->dump()));
     }
     return found->get<T>();
   }
@@ -199,7 +204,7 @@ class ConfigFields final {
   [[nodiscard]] T get(const char* name) const {
     const std::optional<T> value = find<T>(name);
     if (!value) {
-      throw ConfigError(kConfig, fmt::format("the field {} is missing", name));
+      throw ConfigError(kConfig, fmt::format("the field {}{} is missing", within_, name));
     }
     return *value;
   }
@@ -216,7 +221,11 @@ class ConfigFields final {
   }
 
  private:
+  ConfigFields(json fields, std::string within)
+      : fields_(std::move(fields)), within_(std::move(within)) {}
+
   json fields_{};
+  std::string within_{};  // "rope_scaling."
 };
 
 GptOptions gpt2_options(const ConfigFields& fields) {
@@ -248,19 +257,43 @@ GptOptions gpt2_options(const ConfigFields& fields) {
   return options;
 }
 
-/// The base of the angles; in files from before 2025 it stands by itself.
-double theta_of(const ConfigFields& fields) {
-  double theta = fields.find<double>("rope_theta").value_or(10000);
+/// The angles of rotary positions. In files from before 2025 their base stands by itself.
+void read_rope(const ConfigFields& fields, GptOptions& options) {
+  options.rope_theta = fields.find<double>("rope_theta").value_or(options.rope_theta);
   for (const char* name : {"rope_scaling", "rope_parameters"}) {
-    const json rope = fields.find<json>(name).value_or(json::object());
-    const std::string type = rope.value("rope_type", rope.value("type", std::string("default")));
-    if (type != "default") {
-      throw ConfigError(kConfig,
-                        fmt::format("{}: a Gpt has rope_type default only, got {}", name, type));
+    const ConfigFields rope = fields.inside(name);
+    const std::string old_type = rope.find<std::string>("type").value_or("default");
+    const std::string type = rope.find<std::string>("rope_type").value_or(old_type);
+    if (type != "default" && type != "linear" && type != "llama3") {
+      throw ConfigError(
+          kConfig,
+          fmt::format("{}: a Gpt has rope_type default, linear or llama3, got {}", name, type));
     }
-    theta = rope.value("rope_theta", theta);
+    options.rope_theta = rope.find<double>("rope_theta").value_or(options.rope_theta);
+    if (type != "default") {
+      options.rope_factor = rope.get<double>("factor");
+    }
+    if (type == "llama3") {
+      options.rope_original = rope.get<int64_t>("original_max_position_embeddings");
+      options.rope_low = rope.get<double>("low_freq_factor");
+      options.rope_high = rope.get<double>("high_freq_factor");
+    }
   }
-  return theta;
+}
+
+/// The other way round; null where nothing is scaled.
+nlohmann::ordered_json rope_scaling_of(const GptOptions& options) {
+  if (options.rope_factor == 1) {
+    return nullptr;
+  }
+  if (options.rope_original == 0) {
+    return {{"rope_type", "linear"}, {"factor", options.rope_factor}};
+  }
+  return {{"rope_type", "llama3"},
+          {"factor", options.rope_factor},
+          {"original_max_position_embeddings", options.rope_original},
+          {"low_freq_factor", options.rope_low},
+          {"high_freq_factor", options.rope_high}};
 }
 
 GptOptions llama_options(const ConfigFields& fields) {
@@ -273,7 +306,7 @@ GptOptions llama_options(const ConfigFields& fields) {
   options.hidden = fields.get<int64_t>("intermediate_size");
   options.context = fields.get<int64_t>("max_position_embeddings");
   options.norm_epsilon = fields.find<double>("rms_norm_eps").value_or(1e-6);
-  options.rope_theta = theta_of(fields);
+  read_rope(fields, options);
   options.dropout = fields.find<double>("attention_dropout").value_or(0);
   options.tied = fields.find<bool>("tie_word_embeddings").value_or(false);
   options.bias = fields.find<bool>("attention_bias").value_or(false);
@@ -400,6 +433,7 @@ std::string config_of_options(const GptOptions& options) {
               {"max_position_embeddings", options.context},
               {"rms_norm_eps", options.norm_epsilon},
               {"rope_theta", options.rope_theta},
+              {"rope_scaling", rope_scaling_of(options)},
               {"attention_dropout", options.dropout},
               {"attention_bias", options.bias},
               {"mlp_bias", options.bias},

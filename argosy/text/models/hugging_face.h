@@ -29,6 +29,7 @@ struct HuggingFaceName {
 ///     engine::load_state_dict(model, text::from_hugging_face(
 ///         checkpoint::read_weights("model.safetensors"), options));
 ///
+/// A checkpoint of several files is read by its index: "model.safetensors.index.json".
 /// GPT-2's names may lack "transformer.", as in the first published files. A tied head and buffers
 /// (attn.bias, attn.masked_bias, rotary_emb.inv_freq) are left out.
 /// Errors: UsageError that lists what is missing or unexpected, or of another shape; that of
@@ -44,8 +45,8 @@ struct HuggingFaceName {
 
 /// Reads transformers' config.json of a GPT-2 or Llama.
 /// Errors: ConfigError naming the field: not JSON, another model_type, a value of the wrong kind,
-/// or what a Gpt does not have (another activation, scaled rotary positions, a head_dim that is not
-/// hidden_size / num_attention_heads, several dropouts).
+/// or what a Gpt does not have (another activation, a rope_type other than default, linear and
+/// llama3, a head_dim that is not hidden_size / num_attention_heads, several dropouts).
 [[nodiscard]] GptOptions options_of_config(std::string_view json);
 
 /// Returns a config.json with which transformers' AutoModelForCausalLM reads the weights.

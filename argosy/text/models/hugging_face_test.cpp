@@ -30,11 +30,17 @@ std::string config_text(const std::string& family) {
   return *os::read_file(golden(family, "config.json"));
 }
 
+/// One of them was written in several files.
+std::string weights_of(const std::string& family) {
+  return golden(family,
+                family == "llama_linear" ? "model.safetensors.index.json" : "model.safetensors");
+}
+
 class HuggingFace : public testing::TestWithParam<const char*> {
  protected:
   std::string family_ = GetParam();
   GptOptions options_ = options_of_config(config_text(family_));
-  engine::StateDict theirs_ = checkpoint::read_weights(golden(family_, "model.safetensors"));
+  engine::StateDict theirs_ = checkpoint::read_weights(weights_of(family_));
   engine::StateDict computed_ = checkpoint::read_weights(golden(family_, "computed.safetensors"));
 
   [[nodiscard]] Gpt loaded() const {
@@ -43,7 +49,9 @@ class HuggingFace : public testing::TestWithParam<const char*> {
     return model;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Golden, HuggingFace, testing::Values("gpt2", "llama"));
+INSTANTIATE_TEST_SUITE_P(Golden,
+                         HuggingFace,
+                         testing::Values("gpt2", "llama", "llama_linear", "llama_llama3"));
 
 TEST_P(HuggingFace, TheLogitsAreTheirs) {
   Gpt model = loaded();
@@ -81,11 +89,11 @@ TEST_P(HuggingFace, ConfigurationsGoThereAndBack) {
   EXPECT_EQ(options_.layers, 2);
   EXPECT_EQ(options_.width, 32);
   EXPECT_EQ(options_.heads, 4);
-  EXPECT_EQ(options_.kv_heads_or_default(), family_ == "llama" ? 2 : 4);
-  EXPECT_EQ(options_.hidden_or_default(), family_ == "llama" ? 80 : 128);
+  EXPECT_EQ(options_.kv_heads_or_default(), family_ == "gpt2" ? 4 : 2);
+  EXPECT_EQ(options_.hidden_or_default(), family_ == "gpt2" ? 128 : 80);
   EXPECT_EQ(options_.context, 24);
   EXPECT_EQ(options_.tied, family_ == "gpt2");
-  EXPECT_EQ(options_.norm_epsilon, family_ == "llama" ? 1e-6 : 1e-5);
+  EXPECT_EQ(options_.norm_epsilon, family_ == "gpt2" ? 1e-5 : 1e-6);
   GptOptions again = options_of_config(config_of_options(options_));
   again.hidden = options_.hidden;  // is written as a number
   EXPECT_EQ(again, options_);
@@ -134,6 +142,18 @@ TEST(HuggingFaceNames, OtherShapesAreRefused) {
   }
 }
 
+TEST(HuggingFaceConfig, ScaledPositionsAreRead) {
+  const GptOptions linear = options_of_config(config_text("llama_linear"));
+  EXPECT_EQ(linear.rope_factor, 4);
+  EXPECT_EQ(linear.rope_original, 0);
+  const GptOptions llama3 = options_of_config(config_text("llama_llama3"));
+  EXPECT_EQ(llama3.rope_theta, 100);
+  EXPECT_EQ(llama3.rope_factor, 8);
+  EXPECT_EQ(llama3.rope_original, 16);
+  EXPECT_EQ(llama3.rope_low, 0.5);
+  EXPECT_EQ(llama3.rope_high, 2);
+}
+
 TEST(HuggingFaceConfig, SaysWhatAGptDoesNotHave) {
   const auto refusal = [](const std::string& text) -> std::string {
     try {
@@ -165,8 +185,17 @@ TEST(HuggingFaceConfig, SaysWhatAGptDoesNotHave) {
   EXPECT_THAT(changed("llama", R"("mlp_bias": true)"), HasSubstr("mlp_bias"));
   EXPECT_THAT(changed("llama", R"("head_dim": 16)"),
               HasSubstr("head_dim: a Gpt has 8 only, got 16"));
-  EXPECT_THAT(changed("llama", R"("rope_scaling": {"rope_type": "llama3"})"),
-              HasSubstr("rope_scaling: a Gpt has rope_type default only, got llama3"));
+  EXPECT_THAT(changed("llama", R"("rope_scaling": {"rope_type": "yarn"})"),
+              HasSubstr("rope_scaling: a Gpt has rope_type default, linear or llama3, got yarn"));
+  EXPECT_THAT(changed("llama", R"("rope_scaling": {"type": "dynamic"})"), HasSubstr("got dynamic"));
+  EXPECT_THAT(changed("llama", R"("rope_scaling": {"rope_type": "linear"})"),
+              HasSubstr("the field rope_scaling.factor is missing"));
+  EXPECT_THAT(changed("llama", R"("rope_scaling": {"rope_type": "llama3", "factor": "8"})"),
+              HasSubstr("rope_scaling.factor has the wrong kind"));
+  EXPECT_THAT(changed("llama", R"("rope_scaling": {"rope_type": "llama3", "factor": 8})"),
+              HasSubstr("the field rope_scaling.original_max_position_embeddings is missing"));
+  EXPECT_THAT(changed("llama", R"("rope_scaling": {"rope_type": "linear", "factor": 0.5})"),
+              HasSubstr("rope_factor must be 1 or more, got 0.5"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "argosy/text/ops/rotary.h"
 
 #include <algorithm>
+#include <numbers>
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -59,12 +60,27 @@ struct Rotate : torch::autograd::Function<Rotate> {
   }
 };
 
+/// Of angles of one position, f64.
+at::Tensor scaled(const at::Tensor& angles, const RotaryScaling& scaling) {
+  const at::Tensor all = angles / scaling.factor;
+  if (scaling.original_context == 0) {
+    return all;
+  }
+  const at::Tensor turns =
+      angles * (static_cast<double>(scaling.original_context) / (2 * std::numbers::pi));
+  const at::Tensor kept = ((turns - scaling.low) / (scaling.high - scaling.low)).clamp(0, 1);
+  return (1 - kept) * all + kept * angles;
+}
+
 }  // namespace
 
-RotaryTable rotary_table(int64_t context, int64_t head_width, double theta) {
+RotaryTable rotary_table(int64_t context,
+                         int64_t head_width,
+                         double theta,
+                         const RotaryScaling& scaling) {
   const at::Tensor exponents = at::arange(0, head_width, 2, at::kDouble) / head_width;
-  const at::Tensor angles =
-      at::outer(at::arange(context, at::kDouble), at::pow(theta, exponents).reciprocal());
+  const at::Tensor angles = at::outer(at::arange(context, at::kDouble),
+                                      scaled(at::pow(theta, exponents).reciprocal(), scaling));
   return {.cosine = angles.cos().to(at::kFloat), .sine = angles.sin().to(at::kFloat)};
 }
 
