@@ -3,9 +3,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -14,8 +17,10 @@
 
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/read_weights.h"
+#include "argosy/engine/parts.h"
 #include "argosy/fleet/fleet_test_support.h"
 #include "argosy/fleet/progress.h"
+#include "argosy/optim/adam.h"
 #include "argosy/optim/sgd.h"
 #include "argosy/parallel/sharded/group_sharded.h"
 
@@ -274,6 +279,118 @@ TEST(Fleet, AGroupShardedModelIsSavedWhole) {
     EXPECT_TRUE(state.at("weight/exp_avg")
                     .equal(sharded.optimizer.state_dict().find("weight")->at("exp_avg")));
   });
+}
+
+/// What the ranks of a job train, dividing as `level` says.
+struct LevelTraining {
+  LevelTraining(const std::string& level, double lr)
+      : sharded(parallel::group_sharded_parallel(
+            net, optim::AdamW(net, {.lr = lr}), level, group(), {.segment_size = 0})) {
+    detail::register_model(engine::named_parameters(sharded.model), sharded.model.core());
+  }
+  void steps(int begin, int end) {
+    for (int step = begin; step < end; ++step) {
+      sharded.model(torch::linspace(-1, 1, 64).view({4, 16}) * (step + 1))
+          .square()
+          .sum()
+          .backward();
+      sharded.optimizer.step();
+      sharded.optimizer.zero_grad();
+    }
+  }
+  [[nodiscard]] std::string hash() {
+    engine::StateDict all;
+    const detail::WholeModels whole;
+    for (const auto& [name, tensor] : engine::state_dict(net)) {
+      all.set(name, tensor.clone());
+    }
+    for (const auto& [name, states] : sharded.optimizer.state_dict().parameters) {
+      for (const auto& [state, tensor] : states) {
+        all.set(name + "/" + state, engine::values_of(tensor).clone());
+      }
+    }
+    return checkpoint::weights_hash(all);
+  }
+  torch::nn::Linear net = [] {
+    torch::manual_seed(3);
+    return torch::nn::Linear(16, 48);
+  }();
+  parallel::GroupSharded<torch::nn::Linear> sharded;
+};
+
+/// What other ranks saved, at another level, goes on with their rates.
+TEST(Fleet, AGroupShardedModelGoesOnOnAnyNumberOfRanks) {
+  const test::TempDir folder;
+  const std::string output = (folder.path() / "out").string();
+  const auto note = [&](const std::string& name, const std::string& text) {
+    if (worker_index() == 0) {
+      std::ofstream(folder.path() / name) << text;
+    }
+  };
+  const auto noted = [&](const std::string& name) {
+    std::ifstream in(folder.path() / name);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  run_job(2, [&](const std::string& /*folder*/) {
+    LevelTraining training("p_g_os", 0.1);
+    training.steps(0, 2);
+    training.sharded.optimizer.set_lr(0.03);
+    save_group_sharded_model(training.sharded.model, output, &training.sharded.optimizer);
+    note("saved", training.hash());
+    training.steps(2, 4);
+    note("trained", training.hash());
+  });
+  ASSERT_NE(noted("saved"), noted("trained"));
+  for (const std::string level : {"os", "os_g", "p_g_os"}) {
+    for (const int ranks : {1, 2, 3, 4}) {
+      run_job(ranks, [&](const std::string& /*folder*/) {
+        LevelTraining training(level, 0.5);
+        training.steps(7, 8);  // which goes
+        load_group_sharded_model(training.sharded.model, output, &training.sharded.optimizer);
+        EXPECT_EQ(training.sharded.optimizer.lr(), 0.03);
+        EXPECT_EQ(training.hash(), noted("saved")) << level << " on " << ranks;
+        training.steps(2, 4);
+        if (ranks != 3) {  // a third of three equal gradients is not one of them
+          EXPECT_EQ(training.hash(), noted("trained")) << level << " on " << ranks;
+        }
+      });
+    }
+  }
+}
+
+/// Two groups of two ranks, with masters: what one rank cannot read is told by all.
+TEST(Fleet, AGroupShardedModelTakesMastersAndIsLoadedByAllOrNone) {
+  DistributedStrategy pure{.amp = true,
+                           .amp_configs = {.use_pure_bf16 = true, .master_grad = true},
+                           .hybrid_configs = {{"dp", 2}, {"sharding", 2}},
+                           .sharding = true,
+                           .sharding_configs = {.unit_bytes = 0}};
+  run_job(
+      4,
+      [](const std::string& folder) {
+        const auto make = [](double lr) {
+          auto model = distributed_model(torch::nn::Linear(16, 48));
+          auto optimizer = distributed_optimizer(optim::AdamW(model, {.lr = lr}));
+          model(torch::ones({2, 16})).sum().backward();
+          optimizer.step();
+          return std::pair(model, optimizer);
+        };
+        auto [model, optimizer] = make(0.1);
+        const std::string output = folder + "/out";
+        save_group_sharded_model(model, output, &optimizer);
+        const at::Tensor master =
+            engine::values_of(optimizer.state_dict().find("weight")->at("master")).clone();
+        auto [other, other_optimizer] = make(0.3);
+        load_group_sharded_model(other, output, &other_optimizer);
+        const optim::OptimizerState loaded = other_optimizer.state_dict();
+        EXPECT_TRUE(engine::values_of(loaded.find("weight")->at("master")).equal(master));
+        const std::string mine = worker_index() == 2 ? folder + "/elsewhere" : output;
+        EXPECT_THAT(test::error_text<CheckpointError>([&, &to = other, &by = other_optimizer] {
+                      load_group_sharded_model(to, mine, &by);
+                    }),
+                    HasSubstr("rank 2 failed"));
+      },
+      pure);
 }
 
 /// Ranks that divide their steps find out when one makes another.

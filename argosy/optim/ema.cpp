@@ -28,12 +28,17 @@ at::Tensor values_here(const at::Tensor& own, bool to_write = false) {
   return part.has_value() ? part->elements : own.detach();
 }
 
-/// The same of an average, which may have been whole until now.
-at::Tensor average_here(const at::Tensor& own, const at::Tensor& average) {
-  const auto part = engine::own_part(own);
-  return part.has_value() && average.sizes() != part->elements.sizes()
-             ? engine::elements_like(own, average, part->range).clone()
-             : average;
+/// The tensor itself where ranks divide it, to know later how they did.
+at::Tensor as_divided(const at::Tensor& own) {
+  return engine::own_part(own).has_value() ? own.detach() : at::Tensor();
+}
+
+bool is_divided_as(const at::Tensor& own, const at::Tensor& before) {
+  if (!before.defined() || !engine::own_part(own).has_value()) {
+    return before.defined() == engine::own_part(own).has_value();
+  }
+  return own.is_alias_of(before) && own.storage_offset() == before.storage_offset() &&
+         own.strides() == before.strides();
 }
 
 /// Every handle on the tensor sees it. Nothing is written where it lay before: other processes may
@@ -67,8 +72,29 @@ void ExponentialMovingAverage::add(const engine::NamedTensors& tensors) {
     if (tensor.defined() && !known) {
       own_.emplace_back(name, tensor);
       averages_.push_back(values_here(tensor).clone());
+      divided_.push_back(as_divided(tensor));
     }
   }
+}
+
+/// What this process has of an average, where the tensor may have been whole, or divided in another
+/// way, when it was made.
+at::Tensor ExponentialMovingAverage::average_here(std::size_t i) const {
+  const at::Tensor& own = own_[i].second;
+  const at::Tensor& before = divided_[i];
+  if (is_divided_as(own, before)) {
+    return averages_[i];
+  }
+  const at::Tensor whole = before.defined()
+                               ? engine::coming_memory_of(before)->gather(before, averages_[i])
+                               : averages_[i];
+  const auto part = engine::own_part(own);
+  return part.has_value() ? engine::elements_like(own, whole, part->range).clone() : whole;
+}
+
+void ExponentialMovingAverage::move_average_here(std::size_t i) {
+  averages_[i] = average_here(i);
+  divided_[i] = as_divided(own_[i].second);
 }
 
 void ExponentialMovingAverage::update() {
@@ -83,7 +109,7 @@ void ExponentialMovingAverage::update() {
                            : options_.decay;
   for (std::size_t i = 0; i < own_.size(); ++i) {
     const at::Tensor values = values_here(own_[i].second);
-    averages_[i] = average_here(own_[i].second, averages_[i]);
+    move_average_here(i);
     if (num_updates_ == 0 || !averages_[i].is_floating_point()) {
       averages_[i].copy_(values);
     } else {
@@ -104,7 +130,7 @@ void ExponentialMovingAverage::apply() {
   std::vector<at::Tensor> applied;
   for (std::size_t i = 0; i < own_.size(); ++i) {  // all memory is there before the first change
     const at::Tensor& own = own_[i].second;
-    averages_[i] = average_here(own, averages_[i]);
+    move_average_here(i);
     ARGOSY_CHECK(engine::own_part(own).has_value() == engine::own_part(own, true).has_value(),
                  "optim.ExponentialMovingAverage",
                  "whole_parameters() holds {}. Apply the average first, and hold it then",
@@ -151,11 +177,11 @@ std::string ExponentialMovingAverage::parameters() const {
 /// Where ranks divide the model, a tensor that is gathered when it is read.
 at::Tensor ExponentialMovingAverage::whole_average(std::size_t i) const {
   const at::Tensor own = own_[i].second;
+  const at::Tensor average = average_here(i);
   const auto part = engine::own_part(own);
   if (!part.has_value()) {
-    return averages_[i];
+    return average;
   }
-  const at::Tensor average = average_here(own, averages_[i]);
   return engine::divided_tensor(own, {part->range, average}, [own, average] {
     return engine::coming_memory_of(own)->gather(own, average);
   });
@@ -197,6 +223,7 @@ void ExponentialMovingAverage::load_state_dict(const EmaState& state) {
     averages_[i] = part.has_value() ? at::empty_like(part->elements) : at::empty_like(own.detach());
     averages_[i].copy_(part.has_value() ? engine::elements_like(own, saved, part->range)
                                         : engine::values_of(saved));
+    divided_[i] = as_divided(own);
   }
   num_updates_ = state.num_updates;
 }

@@ -52,7 +52,9 @@ struct EmaState {
 /// that, but a view or a raw pointer into the former memory does not. Memory that other processes
 /// share (share_parameters) is never written, so each rank may apply and restore on its own.
 /// Nothing is sent. Where ranks divide the model (parallel::fully_shard()), each averages its part;
-/// apply(), restore() and load_state_dict() are then for all ranks alike. Not thread-safe.
+/// apply(), restore() and load_state_dict() are then for all ranks alike. A model may be wrapped
+/// again while it is not applied, and divided in another way: the next update() or apply() gathers
+/// the averages then. Not thread-safe.
 /// Cost: update() reads weights and averages and writes the averages. The memory is one copy of the
 /// weights, or two while applied.
 /// Source: Polyak & Juditsky, 1992; torch/optim/swa_utils.py of 2.x, AveragedModel with
@@ -102,11 +104,14 @@ class ExponentialMovingAverage final {
     }
   }
   void add(const engine::NamedTensors& tensors);
+  [[nodiscard]] at::Tensor average_here(std::size_t i) const;
+  void move_average_here(std::size_t i);
   [[nodiscard]] at::Tensor whole_average(std::size_t i) const;
 
   ExponentialMovingAverageOptions options_;
   engine::NamedTensors own_{};          // the model's, each once
   std::vector<at::Tensor> averages_{};  // beside own_; of a divided tensor this process's part
+  std::vector<at::Tensor> divided_{};   // beside it, that tensor, as it was divided then
   std::vector<at::Tensor> kept_{};      // beside own_, what they held, while it is applied
   int64_t num_updates_ = 0;
 };

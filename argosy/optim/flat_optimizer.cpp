@@ -316,19 +316,16 @@ class FlatOptimizer final : public OptimizerImpl {
     return own;
   }
 
+  // Into all that this process keeps of the values, more than it updates where others keep it, too:
+  // nobody hands it out, so that whoever cannot read them keeps nobody waiting.
   void load_masters(const OptimizerState& state) {
-    bool any = false;
     for (const auto& [name, parameter] : parameters()) {
       const engine::StateDict* entry = state.find(name);
       const at::Tensor* master = entry == nullptr ? nullptr : entry->find(kMaster);
       if (master != nullptr) {
-        sharded_->values_of(parameter).copy_(
-            engine::elements_like(parameter, *master, sharded_->part_of(parameter)));
-        any = true;
+        (void)sharded_->values_of(parameter);  // a whole that is held goes
+        engine::copy_values(parameter, *master);
       }
-    }
-    if (any) {
-      sharded_->hand_out();
     }
   }
 

@@ -162,6 +162,42 @@ TEST(ShardedFit, PureTypesHaveTheSameBitsOnAnyNumberOfProcesses) {
   EXPECT_EQ(train_on(3, pure, run).hash, whole.hash);
 }
 
+/// Ranks with the same part of the masters, one of which finds its files damaged: nobody waits for
+/// it, and all are told.
+TEST(ShardedFit, ARankThatCannotReadItsMastersIsNamedOnAll) {
+  namespace fs = std::filesystem;
+  fleet::DistributedStrategy pure = divided(3, 0);
+  pure.hybrid_configs = {{"dp", 2}, {"sharding", 2}};
+  pure.amp = true;
+  pure.amp_configs = {.use_pure_bf16 = true, .master_grad = true};
+  const test::TempDir folder;
+  testing::run_job(
+      4,
+      [&](int rank) {
+        const WideNet net;
+        Model model(net);
+        model.prepare(optim::AdamW(net, {.lr = 0.02}), loss::CrossEntropy());
+        (void)model.fit(blobs(48), {.batch_size = 4, .log = {.verbose = 0}});
+        fs::path saved = folder.path() / "saved";
+        model.save(saved.string());
+        if (rank == 2) {
+          fs::copy(saved, folder.path() / "damaged", fs::copy_options::recursive);
+          saved = folder.path() / "damaged";
+          for (const auto& file : fs::directory_iterator(saved)) {
+            if (file.path().filename().string().starts_with("optimizer")) {
+              std::fstream(file.path(), std::ios::in | std::ios::out | std::ios::ate)
+                      .seekp(-1, std::ios::end)
+                  << '?';
+            }
+          }
+        }
+        EXPECT_THAT(test::error_text<CheckpointError>([&] { (void)model.load(saved.string()); }),
+                    ::testing::AllOf(::testing::HasSubstr("rank 2 failed"),
+                                     ::testing::HasSubstr("damaged: ")));
+      },
+      pure);
+}
+
 /// As a job that was started without a word of virtual ranks.
 TEST(ShardedFit, TheCheckpointSaysHowManyVirtualRanks) {
   const test::TempDir folder;

@@ -145,7 +145,9 @@ void BucketReduction::wait(int divisor) {
     }
     if (divisor != group_.size()) {
       // From an average, not from the sum: that may exceed the range of a 16-bit float.
-      buckets_[b].flat.mul_(static_cast<double>(group_.size()) / divisor);
+      const at::Tensor& mine =
+          buckets_[b].memory != nullptr ? buckets_[b].memory->part() : buckets_[b].flat;
+      mine.mul_(static_cast<double>(group_.size()) / divisor);
     }
   }
   for (const comm::Work& each : others_) {

@@ -60,6 +60,8 @@ class BucketSet final {
   /// Gradients keep the old memory until bring_in() copies them. Collective.
   void cut(const std::shared_ptr<sharded::MemoryPool>& pool);
   [[nodiscard]] bool is_cut() const { return pool_ != nullptr; }
+  /// nullptr: they are not cut.
+  [[nodiscard]] const std::shared_ptr<sharded::MemoryPool>& pool() const { return pool_; }
   /// Returns the flat memory of a bucket that is open.
   [[nodiscard]] at::Tensor whole(size_t bucket) const;
   /// Makes the memory of a parameter's bucket whole, before something is written to its view.

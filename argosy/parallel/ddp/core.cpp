@@ -18,6 +18,7 @@
 #include "argosy/engine/cpu.h"
 #include "argosy/engine/deferred.h"
 #include "argosy/engine/synced_norm.h"
+#include "argosy/optim/grad_scaler.h"
 #include "argosy/parallel/ddp/shared_part.h"
 #include "argosy/parallel/ddp/verify.h"
 #include "argosy/parallel/sharded/unit_plan.h"
@@ -626,6 +627,7 @@ void Core::before_forward() {
   if (!work.rebuild && !work.buffers) {
     return;
   }
+  reducer_->tell_if_cleared();
   const int root = join_ != nullptr ? join_->announce_forward(work) : 0;
   if (work.rebuild) {
     rebuild(root);
@@ -636,8 +638,15 @@ void Core::before_forward() {
 }
 
 void Core::rebuild(int root) {
+  const bool announces = join_ != nullptr && divides_anything();
+  if (announces) {
+    announce_all(nullptr);  // here all gather, also those who have finished
+  }
   if (reducer_->rebuild(root)) {
     divisions_->follow_buckets(reducer_->plan());
+  }
+  if (announces) {
+    announce_all(join_.get());
   }
 }
 
@@ -826,6 +835,7 @@ bool Core::divide_sharded(const optim::Optimizer& optimizer, const DivideOptions
   watch(optimizer);
   divisions_->agree(*impl, options);
   impl->shard(shards_);
+  steppers_.push_back(impl);
   return true;
 }
 
@@ -877,19 +887,139 @@ void Core::begin_join(const JoinOptions& options) {
                "join() needs as many processes as virtual ranks, here are {} processes for {}",
                group_.size(),
                deal_->leaves());
-  ARGOSY_CHECK(alone() || !(reducer_->scatters() || divisions_->shards()),
+  ARGOSY_CHECK(!divides_anything() || sharded_optimizers().size() == 1,
                "parallel.join",
-               "join() lets ranks end at different times, and with scatter_gradients each step "
-               "needs all of them, as with divide_state and divided parameters. Leave one of them "
-               "out.");
+               "ranks that have finished make the steps of the others for their parts, of one "
+               "optimizer that was given to divide_step(): expected one, got {}",
+               sharded_optimizers().size());
   if (format_.open) {  // a rank without input cannot try, and the others must not wait for it
     use_format(engine::MemoryFormat::kAsIs, "a join began before the first forward");
   }
-  if (!alone()) {
+  if (alone()) {
+    return;
+  }
+  join_ = std::make_unique<JoinSession>(group_, options, options_.timeout);
+  reducer_->set_uneven_inputs(join_.get());
+  if (divides_anything()) {
+    announce_all(join_.get());
+  } else {
     divisions_->end_all();
     reducer_->update_late();
-    join_ = std::make_unique<JoinSession>(group_, options, options_.timeout);
-    reducer_->set_uneven_inputs(join_.get());
+  }
+}
+
+bool Core::divides_anything() const {
+  return !alone() && (values_ != nullptr || reducer_->scatters() || divisions_->shards());
+}
+
+/// Those that are there, with steps that the ranks divide.
+std::vector<std::shared_ptr<optim::OptimizerImpl>> Core::sharded_optimizers() const {
+  if (values_ == nullptr) {
+    return divisions_->sharded_optimizers();
+  }
+  std::vector<std::shared_ptr<optim::OptimizerImpl>> all;
+  for (const auto& each : steppers_) {
+    auto optimizer = each.lock();
+    if (optimizer != nullptr && optimizer->sharded() == shards_.get() &&
+        std::ranges::find(all, optimizer) == all.end()) {
+      all.push_back(std::move(optimizer));
+    }
+  }
+  return all;
+}
+
+/// Whatever needs ranks that have finished; nullptr: nobody is told any longer.
+void Core::announce_all(JoinSession* session) {
+  const auto gathers = [session](AnnounceFlags what) -> std::function<void(uint32_t)> {
+    return session == nullptr ? std::function<void(uint32_t)>() : [session, what](uint32_t unit) {
+      session->tell({.flags = what, .detail = unit});
+    };
+  };
+  std::function<void()> steps;
+  std::function<void(PassNews::What)> passes;
+  if (session != nullptr) {
+    steps = [this, session] {
+      session->announce_step(*sharded_optimizers().front(), reducer_->has_gradients());
+    };
+    passes = [this](PassNews::What what) { tell_in_join(what); };
+  }
+  reducer_->tell_spares_by(std::move(passes));
+  if (reducer_->pool() != nullptr) {
+    reducer_->pool()->tell_by(gathers(kGatherGradient));
+  }
+  if (values_ != nullptr) {
+    values_->tell_by(gathers(kGather));
+    shards_->tell_by(std::move(steps));
+  } else {
+    divisions_->tell_steps_by(steps);
+  }
+}
+
+void Core::tell_in_join(PassNews::What what) {
+  ARGOSY_CHECK(!optim::loss_scale_of_thread().has_value(),
+               "parallel.join",
+               "a GradScaler asks all ranks whether to step, and in a join() of divided "
+               "parameters, gradients or state some have finished. Train in BFloat16, which needs "
+               "none, or with equal numbers of batches");
+  const auto flag = [&]() -> uint32_t {
+    switch (what) {
+      case PassNews::What::kCleared:
+        return kCleared;
+      case PassNews::What::kZeroed:
+        return kZeroed;
+      case PassNews::What::kBucket:
+        return kBucket;
+      default:
+        return kEndOfPass;
+    }
+  };
+  join_->tell({.flags = flag()});
+}
+
+/// What a rank without input does where ranks divide something.
+void Core::follow_in_join(JoinSession& session, const Announcement& what) {
+  switch (what.flags) {
+    case kCleared:
+      return reducer_->follow_cleared_gradients(/*to_zeros=*/false);
+    case kZeroed:
+      return reducer_->follow_cleared_gradients(/*to_zeros=*/true);
+    case kBackward:
+      return reducer_->begin_shadow();
+    case kBucket:
+      return reducer_->shadow_bucket();
+    case kEndOfPass:
+      return reducer_->end_shadow();
+    case kGather:
+      return values_->follow(what.detail);
+    case kGatherGradient:
+      return reducer_->pool()->follow(what.detail);
+    case kStep: {
+      const std::shared_ptr<optim::OptimizerImpl> optimizer = sharded_optimizers().front();
+      session.follow_rates(*optimizer);
+      if (what.detail == 0) {
+        optimizer->zero_grad({});
+      }
+      return optimizer->step();
+    }
+    default:
+      return;  // what all wrappers have
+  }
+}
+
+/// All ranks have finished, and are alike again.
+void Core::end_join(JoinSession& session) {
+  if (session.last_joiner() < 0) {
+    return;
+  }
+  if (!divides_anything()) {
+    return broadcast_model(session.last_joiner());
+  }
+  if (!buffers_.empty()) {
+    buffers_.run(group_, session.last_joiner(), options_.timeout);
+  }
+  if (values_ != nullptr) {
+    values_->set_apart(false);
+    values_->forget_uses();
   }
 }
 
@@ -906,28 +1036,29 @@ void Core::finish_join() {
     Detach& operator=(const Detach&) = delete;
   } const detach(*reducer_);
   reducer_->check_ready_for_forward();
-  for (;;) {
-    const uint8_t flags = session->next();
-    if (flags == 0) {
-      break;
-    }
-    if ((flags & kRebuild) != 0) {
+  const bool divides = divides_anything();
+  if (divides) {
+    announce_all(nullptr);
+  }
+  for (Announcement what = session->next(); what.flags != 0; what = session->next()) {
+    if ((what.flags & kRebuild) != 0) {
       rebuild(session->lowest_active());
     }
-    if ((flags & kBuffers) != 0) {
+    if ((what.flags & kBuffers) != 0) {
       buffers_.run(group_, session->lowest_active(), options_.timeout);
     }
-    if ((flags & kBackward) != 0) {
+    if (divides) {
+      follow_in_join(*session, what);
+    } else if ((what.flags & kBackward) != 0) {
       reducer_->shadow_backward();
     }
   }
-  if (session->last_joiner() >= 0) {
-    broadcast_model(session->last_joiner());
-  }
+  end_join(*session);
 }
 
 void Core::abandon_join() noexcept {
   if (!alone()) {
+    announce_all(nullptr);
     reducer_->set_uneven_inputs(nullptr);
     join_.reset();
   }

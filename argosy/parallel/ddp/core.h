@@ -92,6 +92,7 @@ class Core final {
   /// Calls `each` with the wrappers of this process on `group`, in the order of their construction.
   static void for_each(const comm::Group& group, const std::function<void(Core&)>& each);
 
+  /// Errors: UsageError where ranks divide something and there is not one optimizer for it.
   void begin_join(const JoinOptions& options);
   void finish_join();
   void abandon_join() noexcept;
@@ -146,6 +147,12 @@ class Core final {
   void follow(const PassNews& news);
   void begin_extra_passes();
   void end_extra_passes();
+  [[nodiscard]] bool divides_anything() const;
+  [[nodiscard]] std::vector<std::shared_ptr<optim::OptimizerImpl>> sharded_optimizers() const;
+  void tell_in_join(PassNews::What what);
+  void announce_all(JoinSession* session);
+  void follow_in_join(JoinSession& session, const Announcement& what);
+  void end_join(JoinSession& session);
   void broadcast_model(int root) const;
   void agree_on_open_format();
   void use_format(engine::MemoryFormat format, std::string reason);
@@ -168,6 +175,7 @@ class Core final {
   std::shared_ptr<Reducer> reducer_;               // shared only with the running backward pass
   std::shared_ptr<ShardedBuckets> shards_{};       // of the parameters, with options.shard
   std::shared_ptr<sharded::MemoryPool> values_{};  // their memory
+  std::vector<std::weak_ptr<optim::OptimizerImpl>> steppers_{};  // of the shards
   std::unique_ptr<JoinSession> join_;
   std::optional<std::pair<CommHook, std::string>> hook_of_one_;
   FiniteCheck finite_of_one_;

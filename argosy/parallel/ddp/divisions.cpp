@@ -124,9 +124,26 @@ void Divisions::add_sharded(const std::shared_ptr<optim::OptimizerImpl>& optimiz
 }
 
 bool Divisions::shards() const {
-  return std::ranges::any_of(divided_, [](const Divided& each) {
-    return !each.sharded.expired() && !each.optimizer.expired();
-  });
+  return !sharded_optimizers().empty();
+}
+
+std::vector<std::shared_ptr<optim::OptimizerImpl>> Divisions::sharded_optimizers() const {
+  std::vector<std::shared_ptr<optim::OptimizerImpl>> living;
+  for (const Divided& each : divided_) {
+    auto optimizer = each.optimizer.lock();
+    if (optimizer != nullptr && !each.sharded.expired()) {
+      living.push_back(std::move(optimizer));
+    }
+  }
+  return living;
+}
+
+void Divisions::tell_steps_by(const std::function<void()>& tell) {
+  for (const Divided& each : divided_) {
+    if (const auto sharded = each.sharded.lock()) {
+      sharded->tell_by(tell);
+    }
+  }
 }
 
 void Divisions::follow_buckets(const BucketPlan& plan) {

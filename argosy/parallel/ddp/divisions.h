@@ -48,6 +48,10 @@ class Divisions final {
                    bool whole_gradients = false);
   /// True if it has divided the steps of a living optimizer so.
   [[nodiscard]] bool shards() const;
+  /// Those optimizers.
+  [[nodiscard]] std::vector<std::shared_ptr<optim::OptimizerImpl>> sharded_optimizers() const;
+  /// Calls `tell` where one of them begins a step; empty: nobody is told.
+  void tell_steps_by(const std::function<void()>& tell);
   /// Call it when the buckets are new. Collective.
   void follow_buckets(const BucketPlan& plan);
 

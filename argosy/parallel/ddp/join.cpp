@@ -1,6 +1,9 @@
 #include "argosy/parallel/ddp/join.h"
 
+#include <fmt/format.h>
+
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include <ATen/ops/zeros.h>
@@ -41,8 +44,19 @@ void Join::finish() {
 namespace ddp {
 namespace {
 
-std::string in_words(uint8_t flags) {
-  return (flags & kForward) != 0 ? "in forward" : "in backward";
+constexpr int kBitsOfDetail = 32;
+
+std::string in_words(int64_t code) {
+  const auto flags = static_cast<uint32_t>(code >> kBitsOfDetail);
+  if ((flags & kGather) != 0) {
+    return fmt::format("at the parameters of unit {}", static_cast<uint32_t>(code));
+  }
+  if ((flags & kGatherGradient) != 0) {
+    return fmt::format("at the gradients of unit {}", static_cast<uint32_t>(code));
+  }
+  return (flags & kForward) != 0 ? "in forward"
+         : (flags & kStep) != 0  ? "in optimizer.step()"
+                                 : "in backward";
 }
 
 }  // namespace
@@ -50,62 +64,90 @@ std::string in_words(uint8_t flags) {
 JoinSession::JoinSession(const comm::Group& group,
                          const JoinOptions& options,
                          std::chrono::milliseconds timeout)
-    : group_(group),
-      options_(options),
-      timeout_(timeout),
-      flags_(at::zeros({group.size()}, at::kByte)) {}
+    : group_(group), options_(options), timeout_(timeout) {}
 
-void JoinSession::start(uint8_t flags) {
-  flags_.zero_();
-  flags_.data_ptr<uint8_t>()[group_.rank()] = flags;
-  work_ = comm::all_reduce_async(flags_, group_, {.op = comm::ReduceOp::kMax, .timeout = timeout_});
+void JoinSession::tell(const Announcement& what) {
+  Told told{.by_rank = at::zeros({group_.size()}, at::kLong)};
+  told.by_rank.data_ptr<int64_t>()[group_.rank()] =
+      (static_cast<int64_t>(what.flags) << kBitsOfDetail) | what.detail;
+  told.work = comm::all_reduce_async(
+      told.by_rank, group_, {.op = comm::ReduceOp::kMax, .timeout = timeout_});
+  told_.push_back(std::move(told));
 }
 
-uint8_t JoinSession::read() {
-  work_.wait();
-  const uint8_t* flags = flags_.data_ptr<uint8_t>();
-  std::vector<int> active;
-  for (int rank = 0; rank < group_.size(); ++rank) {
-    if (flags[rank] != 0) {
-      active.push_back(rank);
+/// All announcements until now; returns the last one of the ranks with input.
+Announcement JoinSession::read() {
+  int64_t last = 0;
+  for (const Told& told : std::exchange(told_, {})) {
+    told.work.wait();
+    const int64_t* codes = told.by_rank.data_ptr<int64_t>();
+    std::vector<int> active;
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      if (codes[rank] != 0) {
+        active.push_back(rank);
+      }
     }
+    if (active.empty()) {
+      return {};
+    }
+    last = codes[active.front()];
+    for (int rank : active) {
+      ARGOSY_CHECK(codes[rank] == last,
+                   "parallel.join",
+                   "ranks are out of step: rank {} is {}, rank {} is {}. All ranks with input must "
+                   "run the same forward and backward passes.",
+                   active.front(),
+                   in_words(last),
+                   rank,
+                   in_words(codes[rank]));
+    }
+    active_ = std::move(active);
   }
-  if (active.empty()) {
-    return 0;
-  }
-  for (int rank : active) {
-    ARGOSY_CHECK(flags[rank] == flags[active.front()],
-                 "parallel.join",
-                 "ranks are out of step: rank {} is {}, rank {} is {}. All ranks with input must "
-                 "run the same forward and backward passes.",
-                 active.front(),
-                 in_words(flags[active.front()]),
-                 rank,
-                 in_words(flags[rank]));
-  }
-  active_ = std::move(active);
-  return flags[active_.front()];
+  return {.flags = static_cast<uint32_t>(last >> kBitsOfDetail),
+          .detail = static_cast<uint32_t>(last)};
 }
 
 int JoinSession::announce_forward(const ForwardWork& work) {
-  start(static_cast<uint8_t>(kForward | (work.rebuild ? kRebuild : 0) |
-                             (work.buffers ? kBuffers : 0)));
-  read();
+  uint32_t flags = kForward;
+  flags |= work.rebuild ? kRebuild : 0U;
+  flags |= work.buffers ? kBuffers : 0U;
+  tell({.flags = flags});
+  (void)read();
   return lowest_active();
 }
 
-void JoinSession::announce_backward() {
-  start(kBackward);
-}
-
 int JoinSession::divisor() {
-  read();
+  (void)read();
   return options_.divide_by_initial_world_size ? group_.size() : static_cast<int>(active_.size());
 }
 
-uint8_t JoinSession::next() {
-  start(0);
+Announcement JoinSession::next() {
+  tell({});
   return read();
+}
+
+void JoinSession::announce_step(const optim::OptimizerImpl& optimizer, bool has_gradients) {
+  tell({.flags = kStep, .detail = has_gradients ? 1U : 0U});
+  (void)read();
+  (void)exchanged_rates(optimizer);
+}
+
+void JoinSession::follow_rates(optim::OptimizerImpl& optimizer) const {
+  const at::Tensor rates = exchanged_rates(optimizer);
+  for (size_t group = 0; group < optimizer.groups().size(); ++group) {
+    optimizer.set_group_lr(group, rates.data_ptr<double>()[group]);
+  }
+}
+
+/// Those of the lowest rank with input.
+at::Tensor JoinSession::exchanged_rates(const optim::OptimizerImpl& optimizer) const {
+  const auto& groups = optimizer.groups();
+  at::Tensor rates = at::zeros({std::ssize(groups)}, at::kDouble);
+  for (size_t group = 0; group < groups.size(); ++group) {
+    rates.data_ptr<double>()[group] = groups[group].lr;
+  }
+  comm::broadcast(rates, group_, {.root = lowest_active(), .timeout = timeout_});
+  return rates;
 }
 
 }  // namespace ddp

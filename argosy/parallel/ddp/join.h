@@ -8,6 +8,7 @@
 
 #include "argosy/comm/group.h"
 #include "argosy/comm/work.h"
+#include "argosy/optim/optimizer.h"
 #include "argosy/parallel/ddp/reducer.h"
 
 namespace argosy::parallel {
@@ -31,7 +32,15 @@ struct JoinOptions {
 /// A rank that has reached finish() takes part in the others' reductions with zero gradients until
 /// all ranks have reached it. Then every rank gets the parameters and buffers of the ranks that
 /// stopped last. Optimizer state and gradients are not copied.
-/// Cost: each reduction and broadcast of the wrapper is announced by one byte per rank.
+///
+/// Where ranks divide parameters, gradients or state (fully_shard(), DivideOptions), a rank that
+/// has finished keeps what others need. It takes part in their gathers, too, and makes their
+/// optimizer's steps for its part, at their learning rates. So the parameters have the same bits,
+/// and the state is that of the ranks that stopped last. All steps are those of one optimizer,
+/// which was given to divide_step(). Loss scaling, a clipping of one's own, averages of weights and
+/// writes into parameters need all ranks, and are not for this loop.
+/// Cost: each reduction and broadcast of the wrapper is announced by eight bytes per rank; where
+/// ranks divide something, each bucket, gather and step.
 /// Collective: all ranks create and finish it, and use the group only through this one wrapper in
 /// between. Source: torch.distributed.algorithms.join for DDP.
 class [[nodiscard]] Join final {
@@ -57,11 +66,25 @@ class [[nodiscard]] Join final {
 namespace ddp {
 
 /// A rank's announcement before it communicates. 0: nothing more to come.
-enum AnnounceFlags : uint8_t {
+enum AnnounceFlags : uint32_t {
   kForward = 1,
   kBackward = 2,
   kRebuild = 4,
   kBuffers = 8,
+  // Where ranks divide something, beside them:
+  kCleared = 16,          ///< a backward pass found no gradients
+  kZeroed = 32,           ///< it found gradients that are zero
+  kBucket = 64,           ///< it sends its next bucket
+  kEndOfPass = 128,       ///< it has sent all
+  kGather = 256,          ///< a unit of parameters is gathered
+  kGatherGradient = 512,  ///< one of gradients
+  kStep = 1024,           ///< the optimizer makes a step
+};
+
+/// What ranks announce.
+struct Announcement {
+  uint32_t flags = 0;
+  uint32_t detail = 0;  ///< of a gather its unit; of a step 1 if there are gradients
 };
 
 /// The ranks' common work before a forward.
@@ -80,25 +103,34 @@ class JoinSession final : public UnevenInputs {
 
   /// Returns the lowest rank that still has input, which is the root of what follows.
   int announce_forward(const ForwardWork& work);
-  void announce_backward() override;
+  void announce_backward() override { tell({kBackward}); }
   [[nodiscard]] int divisor() override;
-  /// For a rank without input: returns the other ranks' next operation, or 0 when all have
+  /// Announces what needs no answer.
+  void tell(const Announcement& what);
+  /// Announces a step, and gives all the learning rates of the lowest rank that makes it.
+  void announce_step(const optim::OptimizerImpl& optimizer, bool has_gradients);
+  /// For a rank without input, of a step: takes them over.
+  void follow_rates(optim::OptimizerImpl& optimizer) const;
+  /// For a rank without input: returns the other ranks' next operation, or nothing when all have
   /// finished.
-  uint8_t next();
+  Announcement next();
   [[nodiscard]] int lowest_active() const { return active_.front(); }
   /// Returns the lowest of the ranks that stopped last, or -1 if none had input.
   [[nodiscard]] int last_joiner() const { return active_.empty() ? -1 : active_.front(); }
 
  private:
-  void start(uint8_t flags);
-  uint8_t read();
+  Announcement read();
+  [[nodiscard]] at::Tensor exchanged_rates(const optim::OptimizerImpl& optimizer) const;
 
   comm::Group group_;
   JoinOptions options_;
   std::chrono::milliseconds timeout_;
-  at::Tensor flags_;  // one byte per rank
-  comm::Work work_;
-  std::vector<int> active_;  // at the last announcement by any rank
+  struct Told {
+    at::Tensor by_rank{};
+    comm::Work work{};
+  };
+  std::vector<Told> told_{};   // and not read yet
+  std::vector<int> active_{};  // at the last announcement that was read
 };
 
 }  // namespace ddp

@@ -173,7 +173,7 @@ struct DivideOptions {
   /// - Parameters move to new memory. Aliases from before (`p.detach()`) keep the old values.
   /// - state_dict() is collective, and returns tensors of the CPU; so are divide_step() and fleet's
   ///   save functions. When the wrapper is let go of, the state is lost.
-  /// - The optimizer must have all parameters of the model that learn. join() is refused.
+  /// - The optimizer must have all parameters of the model that learn.
   bool scatter_gradients = false;
 };
 

@@ -200,6 +200,12 @@ std::optional<PassNews::What> Reducer::how_cleared() const {
   return zeros ? std::optional(PassNews::What::kZeroed) : std::nullopt;
 }
 
+void Reducer::tell_if_cleared() const {
+  if (const auto cleared = uneven_ == nullptr ? std::nullopt : how_cleared()) {
+    tell(*cleared);
+  }
+}
+
 /// Gradients that an earlier pass has averaged, in this update or in one before it.
 void Reducer::take_aside() {
   const at::NoGradGuard no_grad;
@@ -298,6 +304,7 @@ void Reducer::open_pass() {
     cleared_ = how_cleared();
     take_aside();
   }
+  tell_if_cleared();
   if (scatters()) {
     buckets_.hold_gradients();
   }
@@ -557,6 +564,30 @@ void Reducer::shadow_backward() {
     leave_pass();
     throw;
   }
+}
+
+void Reducer::begin_shadow() {
+  stage_ = Stage::kStarted;
+  shadowed_ = 0;
+  unused_.mark_none_used();
+}
+
+void Reducer::shadow_bucket() {
+  follow([this] {
+    for (const size_t index : buckets_[shadowed_].parameters) {
+      unused_.contribute_zeros(index, unused_.is_frozen(index));
+    }
+    send(shadowed_++);
+  });
+}
+
+void Reducer::end_shadow() {
+  follow([this] {
+    reduce_used_map();
+    wait_for_buckets();
+    unused_.settle();
+    leave_pass();
+  });
 }
 
 void Reducer::tell(PassNews::What what) const {

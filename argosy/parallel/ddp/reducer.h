@@ -116,8 +116,19 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void watch(const std::shared_ptr<optim::OptimizerImpl>& optimizer) { checks_.watch(optimizer); }
   /// Takes part, with zeros, in the reductions of one pass of the other ranks.
   void shadow_backward();
+  /// The same where other operations come between: its beginning, the next bucket, its end. This
+  /// rank has the averages then, as the others have them.
+  void begin_shadow();
+  void shadow_bucket();
+  void end_shadow();
+  /// The pool of buckets that are cut; nullptr: they are whole.
+  [[nodiscard]] const std::shared_ptr<sharded::MemoryPool>& pool() const { return buckets_.pool(); }
+  /// True if a parameter that learns has a gradient.
+  [[nodiscard]] bool has_gradients() const;
   /// Calls `tell` before each collective of a pass that averages.
   void tell_spares_by(std::function<void(PassNews::What)> tell) { tell_ = std::move(tell); }
+  /// Tells ranks without input, before gradients are gathered, that the program has cleared them.
+  void tell_if_cleared() const;
   /// A spare's part of such a pass: it brings nothing to a bucket, and has the averages at the end.
   void follow_cleared_gradients(bool to_zeros);
   void follow_bucket();
@@ -159,7 +170,6 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void finish_leaf();
   void take_aside();
   void give_back();
-  [[nodiscard]] bool has_gradients() const;
   [[nodiscard]] std::optional<PassNews::What> how_cleared() const;
   [[nodiscard]] bool keeps() const;
   [[nodiscard]] bool compares() const {
@@ -190,6 +200,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   size_t passes_ = 0;                 // averaged ones of this leaf
   std::optional<uint64_t> sample_{};  // of the parameters, when an update of several passes began
   UnevenInputs* uneven_ = nullptr;
+  size_t shadowed_ = 0;  // buckets of this pass
   std::function<void(PassNews::What)> tell_{};
   std::optional<PassNews::What> cleared_{};  // what spares are to be told of the averages before
   std::vector<engine::GradHook> hooks_{};

@@ -234,6 +234,9 @@ at::Tensor ShardedBuckets::make_state(const at::Tensor& values) const {
 
 /// What a rank has gathered is about to be out of date.
 void ShardedBuckets::begin() {
+  if (tell_ != nullptr) {
+    tell_();
+  }
   if (homes_.pool != nullptr) {
     homes_.pool->check();
     homes_.pool->begin_writes();

@@ -3,9 +3,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -56,6 +58,8 @@ class ShardedBuckets final : public optim::ShardedStep {
   void leave() noexcept;
   /// Collective: makes all parameters whole, or parts again with what was written into them.
   void hold(bool whole);
+  /// Calls `tell` where an update begins, for ranks that follow; empty: nobody is told.
+  void tell_by(std::function<void()> tell) { tell_ = std::move(tell); }
 
   [[nodiscard]] IndexRange part_of(const at::Tensor& parameter) const override;
   [[nodiscard]] at::Tensor values_of(const at::Tensor& parameter) const override;
@@ -89,6 +93,7 @@ class ShardedBuckets final : public optim::ShardedStep {
   const std::chrono::milliseconds timeout_;
   const Homes homes_;
   bool left_ = false;
+  std::function<void()> tell_{};
   std::vector<Bucket> values_{};
   std::unordered_map<const at::TensorImpl*, Place> places_{};  // of the parameters
 };

@@ -395,8 +395,6 @@ TEST(ShardedStep, RefusesWhatItCannotDo) {
                 }),
                 HasSubstr("scatter_gradients excludes share_parameters"));
     ASSERT_TRUE(model.divide_step(all, kScattered));
-    EXPECT_THAT(error_of([&] { (void)model.join(); }),
-                HasSubstr("with scatter_gradients each step needs all of them"));
   });
 }
 

@@ -51,10 +51,10 @@ bool UnusedParameters::contribute_unused(size_t parameter) {
   return false;
 }
 
-void UnusedParameters::contribute_frozen(size_t parameter) {
+void UnusedParameters::contribute_zeros(size_t parameter, bool frozen) {
   const at::Tensor& grad = table_.tensors()[parameter].grad();
   const at::Tensor& view = buckets_.view_of(parameter);
-  Kept kept{.parameter = parameter, .frozen = true};
+  Kept kept{.parameter = parameter, .frozen = frozen};
   if (grad.defined() && same_memory(grad, view)) {
     kept.gradient = buckets_.kept_part(parameter).clone();
   }
@@ -81,7 +81,7 @@ void UnusedParameters::settle() {
   for (const Kept& each : kept_) {
     const bool used_somewhere =
         !search_ || used_map_.data_ptr<uint8_t>()[static_cast<ptrdiff_t>(each.parameter)] != 0;
-    if (!each.frozen) {
+    if (!each.frozen && search_) {
       names_.push_back(table_.name(each.parameter));
     }
     if (used_somewhere && !each.frozen) {

@@ -40,7 +40,9 @@ class UnusedParameters final {
   /// true if that was gathered since the last averaged pass.
   bool contribute_unused(size_t parameter);
   /// Lets a frozen parameter take part with zeros.
-  void contribute_frozen(size_t parameter);
+  void contribute_frozen(size_t parameter) { contribute_zeros(parameter, true); }
+  /// The same of a parameter that learns, on a rank without input.
+  void contribute_zeros(size_t parameter, bool frozen = false);
   /// Call it for a gradient that came after all. Returns true if the parameter was held to be
   /// unused.
   bool withdraw(size_t parameter);

@@ -31,7 +31,7 @@ namespace argosy::parallel {
 /// state_dict() of the optimizer; the first use of parameters that were written in another way.
 /// Where units are gathered, ranks must use them in the same order.
 /// Does not work with kernels that take data_ptr() of a parameter and say so by no
-/// engine::DirectUse, nor with join(), communication hooks and overlap_update.
+/// engine::DirectUse, nor with communication hooks and overlap_update. join() works: see Join.
 /// Errors: as DistributedDataParallel. What stops a gather is thrown at the end of forward or of
 /// backward.
 /// Source: Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter

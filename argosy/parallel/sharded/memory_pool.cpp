@@ -232,6 +232,11 @@ void MemoryPool::set_apart(bool apart) {
   }
 }
 
+void MemoryPool::forget_uses() {
+  const Lock lock(mutex_);
+  history_ = {};
+}
+
 void MemoryPool::hold(const std::vector<std::shared_ptr<ShardedMemory>>& memories) {
   const Apart apart;
   const Lock lock(mutex_);

@@ -92,6 +92,8 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   /// memories that are not held keep their parts only, so that they are alike on all ranks, and
   /// what comes next is foretold apart from what all use.
   void set_apart(bool apart);
+  /// Forgets what has been used: ranks may have used different things, and would foretell them.
+  void forget_uses();
   /// Collective: makes these whole, and keeps them so until release(). Errors: what stopped a
   /// gather; nothing is held then.
   void hold(const std::vector<std::shared_ptr<ShardedMemory>>& memories);
