@@ -153,6 +153,22 @@ TEST(FullyShard, OnOneHostRanksWaitForEachOthersPart) {
   }
 }
 
+TEST(FullyShard, AStepWaitsUntilNobodyHoldsTheValues) {
+  on_ranks(2, [&](comm::Group& group) {
+    for (const bool share : {true, false}) {
+      Pair pair(group, optimizers()[0], small_units(), share);
+      pair.backward(group, 0);
+      {
+        const WholeParameters whole = pair.sharded.whole_parameters();
+        EXPECT_THAT(testing::error_of([&] { pair.optimizer.step(); }),
+                    ::testing::HasSubstr("Let the guard go first"));
+      }
+      pair.update();
+      pair.compare("after it");
+    }
+  });
+}
+
 /// What operators write is a rank's own until it is taken over.
 TEST(FullyShard, WhatAllWriteIsKeptOnce) {
   on_ranks(3, [&](comm::Group& group) {
