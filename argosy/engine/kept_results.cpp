@@ -45,7 +45,8 @@ bool can_be_kept(const c10::FunctionSchema& schema) {
          std::ranges::none_of(schema.arguments(), aliases) &&
          std::ranges::none_of(schema.returns(), aliases) &&
          std::ranges::none_of(schema.arguments(), draws) &&
-         schema.name().find("dropout") == std::string::npos;
+         schema.name().find("dropout") == std::string::npos &&
+         schema.name().find("rand") == std::string::npos;  // rand_like has no generator
 }
 
 std::vector<int64_t> sizes_of(const c10::FunctionSchema& schema, const torch::jit::Stack& stack) {

@@ -199,5 +199,56 @@ TEST(RecomputePolicy, ComputesTheRestOnly) {
   EXPECT_FALSE(sines({.policy = must_save({"aten::sin"})})) << "cos is computed again";
 }
 
+CheckpointPolicy everything(const std::string& /*name*/) {
+  return CheckpointPolicy::kMustSave;
+}
+
+/// Gradient of a block that is computed again, or not, after the same seed.
+at::Tensor gradient_through(const std::function<at::Tensor(const at::Tensor&)>& block, bool again) {
+  const at::Tensor x = torch::linspace(-1, 1, 16).view({4, 4}).requires_grad_();
+  torch::manual_seed(5);
+  const at::Tensor y =
+      again ? recompute(RecomputeOptions{.policy = everything}, block, x) : block(x);
+  y.sum().backward();
+  return x.grad();
+}
+
+TEST(RecomputePolicy, DrawsAgainWhateverItSays) {
+  const auto noisy = [](const at::Tensor& x) {
+    return (x.sin() * torch::rand_like(x) + torch::randn({4, 4})) * torch::bernoulli(x.sigmoid()) *
+           torch::dropout(x, 0.5, true);
+  };
+  EXPECT_TRUE(gradient_through(noisy, true).equal(gradient_through(noisy, false)));
+}
+
+TEST(RecomputePolicy, TakesNoResultOfOtherArguments) {
+  int calls = 0;
+  const auto changing = [&](const at::Tensor& x) {
+    if (++calls == 1) {
+      const torch::NoGradGuard no_grad;
+      (void)x.narrow(0, 0, 1).mm(x);
+    }
+    return x.mm(x).sin();
+  };
+  const at::Tensor got = gradient_through(changing, true);
+  EXPECT_TRUE(got.equal(gradient_through(changing, false)));
+}
+
+/// Also of what nobody asked for again.
+TEST(RecomputePolicy, LetsGoOfWhatItKeptWithTheGraph) {
+  at::Tensor extra;
+  const at::Tensor x = torch::ones({4}).requires_grad_();
+  const at::Tensor y = recompute(
+      RecomputeOptions{.policy = everything},
+      [&](const at::Tensor& given) {
+        extra = extra.defined() ? extra : given.cos().detach();
+        return given.sin();
+      },
+      x);
+  EXPECT_GT(extra.storage().use_count(), 1U);
+  y.sum().backward();
+  EXPECT_EQ(extra.storage().use_count(), 1U);
+}
+
 }  // namespace
 }  // namespace argosy::parallel

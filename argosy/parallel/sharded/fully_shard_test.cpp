@@ -485,6 +485,22 @@ TEST(FullyShard, AStateGoesInAndOut) {
   });
 }
 
+/// What a rank has gathered is out of date then.
+TEST(FullyShard, WeightsAreLoadedWhereUnitsAreWhole) {
+  on_ranks(2, [&](comm::Group& group) {
+    ShardOptions options = small_units();
+    options.reshard_after_forward = false;
+    auto model = fully_shard(Blocks(), group, {.shard = options});
+    const at::Tensor x = values({4, 3}, 1, at::kFloat);
+    const torch::NoGradGuard no_grad;
+    (void)model(x);
+    Blocks other;
+    testing::fill(*other, 5);
+    (void)engine::load_state_dict(model, engine::state_dict(*other));
+    expect_same_bits(model(x), other->forward(x), "of the weights that were loaded");
+  });
+}
+
 TEST(FullyShard, EachRankDrawsItsPart) {
   std::vector<std::vector<at::Tensor>> results;
   for (const int size : {1, 2, 3}) {

@@ -95,6 +95,60 @@ TEST(GroupSharded, StageOneKeepsAPartOfTheState) {
   }
 }
 
+/// A model whose ranks divide state only, beside one of which each has all.
+struct StageOne {
+  StageOne(const comm::Group& ranks, bool divides)
+      : model(Blocks(), ranks, {.shared_memory = false}), optimizer(clipped(model)) {
+    EXPECT_EQ(model.divide_step(optimizer, {.divide_state = divides}), divides);
+  }
+  DistributedDataParallel<Blocks> model;
+  optim::Optimizer optimizer;
+};
+
+TEST(GroupSharded, StageOneTakesGradientsInAnyOrderOfMemory) {
+  testing::on_ranks(2, [&](comm::Group& group) {
+    StageOne divided(group, true), plain(group, false);
+    for (StageOne* const each : {&divided, &plain}) {
+      each->model(values({4, 3}, group.rank(), at::kFloat)).square().mean().backward();
+      for (at::Tensor& parameter : each->model.parameters()) {
+        if (parameter.dim() == 2) {
+          parameter.mutable_grad() = parameter.grad().t().contiguous().t();
+        }
+      }
+      each->optimizer.step();
+    }
+    for (size_t i = 0; i < plain.model.parameters().size(); ++i) {
+      expect_same_bits(divided.model.parameters()[i], plain.model.parameters()[i], "transposed");
+    }
+  });
+}
+
+TEST(GroupSharded, StageOneUnscalesWholeGradients) {
+  testing::on_ranks(2, [&](comm::Group& group) {
+    StageOne divided(group, true), plain(group, false);
+    for (StageOne* const each : {&divided, &plain}) {
+      optim::GradScaler scaler({.init_scale = 8});
+      const at::Tensor x = values({4, 3}, group.rank(), at::kFloat);
+      scaler.scale(each->model(x).square().mean()).backward();
+      scaler.unscale_(each->optimizer);
+    }
+    for (size_t i = 0; i < plain.model.parameters().size(); ++i) {
+      expect_same_bits(
+          divided.model.parameters()[i].grad(), plain.model.parameters()[i].grad(), "unscaled");
+    }
+  });
+}
+
+TEST(GroupSharded, RanksMustDivideTheSame) {
+  testing::on_ranks(2, [&](comm::Group& group) {
+    DistributedDataParallel model(Blocks(), group, {.shared_memory = false});
+    const optim::Optimizer optimizer = clipped(model);
+    EXPECT_THAT(
+        error_of([&] { (void)model.divide_step(optimizer, {.divide_state = group.rank() == 0}); }),
+        HasSubstr("divide_state"));
+  });
+}
+
 TEST(GroupSharded, NamesAnotherLevel) {
   testing::on_ranks(1, [](comm::Group& group) {
     const auto error = [&](const std::string& level, const GroupShardedOptions& options) {
@@ -146,6 +200,23 @@ TEST(Offload, HasTheBitsAndLiesInFiles) {
       EXPECT_EQ(bytes_in_files_of(folder.path().string()) > 0, recipe.name != "SGD");
     });
   }
+}
+
+TEST(Offload, AStateThatIsLoadedLiesInFilesToo) {
+  const test::TempDir folder;
+  testing::on_ranks(2, [&](comm::Group& group) {
+    ShardOptions options = small_units();
+    options.offload = Offload{folder.path().string()};
+    Pair pair(group, optimizers()[2], options);
+    pair.backward(group, 0);
+    pair.plain_optimizer.step();
+    EXPECT_EQ(bytes_in_files_of(folder.path().string()), 0);
+    comm::barrier(group);
+    pair.optimizer.load_state_dict(pair.plain_optimizer.state_dict());
+    comm::barrier(group);
+    EXPECT_GT(bytes_in_files_of(folder.path().string()), 0);
+    comm::barrier(group);
+  });
 }
 
 TEST(Offload, TakesMastersToo) {

@@ -238,6 +238,28 @@ TEST(MixedPrecision, AStateBringsTheMasters) {
   }
 }
 
+/// Where nothing was updated yet, a parameter has a master and no other state.
+TEST(MixedPrecision, AStateOfNoStepBringsTheMasters) {
+  on_ranks(2, [&](comm::Group& group) {
+    const ShardOptions options = mixed_units(policies()[1]);
+    auto first = fully_shard(PlainBlocks(), group, {.shard = options});
+    PlainBlocks other;
+    testing::fill(*other, 5);
+    auto second = fully_shard(other, group, {.shard = options});
+    optim::Optimizer a = adam(first);
+    optim::Optimizer b = adam(second);
+    (void)first.divide_step(a);
+    (void)second.divide_step(b);
+    b.load_state_dict(a.state_dict());
+    for (auto& [model, optimizer] : {std::pair(&first, &a), {&second, &b}}) {
+      (*model)(input_of(group.rank(), 0)).square().mean().backward();
+      step(*optimizer);
+    }
+    EXPECT_EQ(a.state_dict().parameters.size(), first.parameters().size());
+    expect_same_bits(b.state_dict(), a.state_dict(), "from the first masters on");
+  });
+}
+
 TEST(MixedPrecision, FrozenParametersAreRoundedAndTheRestIsRestored) {
   on_ranks(2, [&](comm::Group& group) {
     PlainBlocks net;
