@@ -25,7 +25,7 @@ NETWORK = 50e9 * 0.8  # 400 Gb/s a card, of which 0.8 are assumed to arrive
 HOP_INSIDE, HOP_OUTSIDE = 3.4e-6, 14e-6  # latency of a step of NCCL's rings, by NCCL's own table
 TOKENS = 8192  # one sequence a card
 VOCAB = 128256
-LOGITS = 10 * TOKENS * VOCAB  # bytes: 16 bits, f32 and their logarithms; the CPU's loss, which is counted, has few
+LOGITS = 10 * TOKENS * VOCAB  # bytes: 16 bits, f32, logarithms; the estimate has them with 16-bit parameters only
 CARDS = (8, 16, 64, 128, 512)
 
 
@@ -87,13 +87,12 @@ COLORS = ("#999999", "#bb3322", "#cc8844", "#7a9e3f", "#1b4f8f", "#4f86c6", "#88
 def memory(argosy, model, layout, cards):
     """Bytes at most in a step of a card."""
     words = ["--sharding_stage", str(layout.stage or 3), "--hosts", "2"]  # cards share no memory, whatever their hosts
-    words += ["--amp", "bfloat16", "--recompute", "--sequence_length", str(TOKENS), "--json"]
+    words += ["--amp", "pure_bfloat16" if layout.half else "bfloat16"]
+    words += ["--recompute", "--sequence_length", str(TOKENS), "--json"]
     command = [argosy, "estimate", "--model", model.words, "--mesh", layout.mesh(cards), *words]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert found["model_parameters"] == model.parameters
-    # By hand: whole units, and what recomputation keeps of each block, have 16 bits instead of 32.
-    halved = found["gathered"] + found["reduced"] + 4 * model.layers * model.width * TOKENS
-    return found["most"] + LOGITS - (halved // 2 if layout.half else 0)
+    return found["most"] + (0 if layout.half else LOGITS)
 
 
 def ring(model, bytes_, cards):

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <c10/core/ScalarType.h>
 #include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
@@ -126,7 +127,8 @@ class PoolOfSizes final {
 
 /// A plan of buckets or units, and their sizes.
 struct PlannedUnits {
-  std::vector<int64_t> sizes{};   // bytes
+  std::vector<int64_t> elements{};
+  std::vector<int64_t> sizes{};   // bytes, of the parameters' type
   std::vector<std::size_t> of{};  // each parameter's unit
   std::vector<int64_t> members{};
 
@@ -137,18 +139,27 @@ struct PlannedUnits {
       return (count + step - 1) / step * step;
     };
     for (std::size_t unit = 0; unit < plan.size(); ++unit) {
-      int64_t elements = 0;
+      int64_t count = 0;
       for (const std::size_t parameter : plan[unit]) {
-        elements += rounded(table.tensors()[parameter].numel(), kUnit);
+        count += rounded(table.tensors()[parameter].numel(), kUnit);
         of[parameter] = unit;
       }
       const auto item = static_cast<int64_t>(table.tensors()[plan[unit].front()].element_size());
-      sizes.push_back(rounded(elements, kUnit * parts) * item);
+      elements.push_back(rounded(count, kUnit * parts));
+      sizes.push_back(elements.back() * item);
       members.push_back(static_cast<int64_t>(plan[unit].size()));
     }
   }
   [[nodiscard]] int64_t all() const {
     return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  }
+  /// Bytes of wholes of this type; unset: the parameters'.
+  [[nodiscard]] std::vector<int64_t> sizes_in(std::optional<at::ScalarType> type) const {
+    std::vector<int64_t> bytes = sizes;
+    for (std::size_t unit = 0; type && unit < bytes.size(); ++unit) {
+      bytes[unit] = elements[unit] * static_cast<int64_t>(c10::elementSize(*type));
+    }
+    return bytes;
   }
 };
 
@@ -164,7 +175,8 @@ class Timeline final {
     }
     for (const auto& parameter : module.parameters()) {
       if (!parameter.requires_grad()) {
-        estimate_.parameters += static_cast<int64_t>(parameter.nbytes());
+        const bool halved = types() != nullptr && parameter.scalar_type() == at::kFloat;
+        estimate_.parameters += static_cast<int64_t>(parameter.nbytes()) / (halved ? 2 : 1);
       }
     }
   }
@@ -178,16 +190,22 @@ class Timeline final {
       backward();
       end_step();
     }
-    estimate_.to_come = options_.ranks == 1 ? made_ - there_ : 0;
+    estimate_.to_come = is_alone() ? made_ - there_ : 0;
     return estimate_;
   }
 
  private:
+  /// Types where parameters have masters; else nullptr.
+  [[nodiscard]] const MixedPrecision* types() const {
+    const std::optional<ShardOptions>& shard = options_.wrapping.shard;
+    return shard && shard->mixed_precision ? &*shard->mixed_precision : nullptr;
+  }
+  [[nodiscard]] bool is_alone() const { return options_.ranks == 1 && types() == nullptr; }
   /// What is held always.
   void keep() {
     const auto ranks = static_cast<int64_t>(options_.ranks);
     const int64_t whole = ddp::aligned_bytes(table_.tensors());
-    if (ranks > 1 && options_.wrapping.shard.has_value()) {
+    if (!is_alone() && options_.wrapping.shard.has_value()) {
       const ShardOptions& shard = *options_.wrapping.shard;
       const int64_t degree = shard.degree == 0 ? ranks : shard.degree;
       ARGOSY_CHECK(ranks % degree == 0,
@@ -197,14 +215,20 @@ class Timeline final {
                    degree);
       const ddp::BucketPlan plan = sharded::plan_units(module_, table_, shard);
       units_.emplace(plan, table_, options_.ranks);
+      const bool in_files = shard.offload.has_value();
+      const std::vector<int64_t> wholes =
+          units_->sizes_in(types() == nullptr ? std::nullopt : std::optional(types()->param_dtype));
+      estimate_.parameters += in_files && types() != nullptr ? 0 : units_->all() / degree;
       if (!options_.wrapping.shared_memory) {
-        values_.emplace(units_->sizes,
+        values_.emplace(wholes,
                         shard.reshard_after_forward ? static_cast<std::size_t>(shard.kept)
                                                     : std::numeric_limits<std::size_t>::max(),
                         true);
+      } else if (types() != nullptr) {  // beside the masters
+        estimate_.parameters += std::accumulate(wholes.begin(), wholes.end(), int64_t{0}) / degree;
       }
-      estimate_.parameters += units_->all() / degree;
       scatter();
+      estimate_.state = in_files ? 0 : estimate_.state;
       has_copies_ = degree < ranks;
     } else if (ranks > 1 && (options_.scatter_gradients || options_.divide_state)) {
       std::vector<std::size_t> order(table_.size());
@@ -230,7 +254,9 @@ class Timeline final {
     }
   }
   void scatter() {
-    gradients_.emplace(units_->sizes, 1, false);
+    reduced_ =
+        units_->sizes_in(types() == nullptr ? std::nullopt : std::optional(types()->reduces_in()));
+    gradients_.emplace(reduced_, 1, false);
     estimate_.gradients = units_->all() / options_.ranks;
     estimate_.state = options_.states * units_->all() / options_.ranks;
   }
@@ -276,7 +302,7 @@ class Timeline final {
     if (values_) {
       values_->drop_all();
     }
-    const bool alone = options_.ranks == 1;
+    const bool alone = is_alone();
     if (alone) {
       estimate_.gradients = made_;
       estimate_.state = options_.states * made_;
@@ -288,7 +314,7 @@ class Timeline final {
   }
 
   void look(const PartMemory& part, const StepMoment& moment, const char* where) {
-    const int64_t gradients = options_.ranks == 1 ? made_ + moment.gradients : 0;
+    const int64_t gradients = is_alone() ? made_ + moment.gradients : 0;
     const int64_t now = kept_ + moment.bytes + pools() + gradients;
     if (now > most_) {
       most_ = now;
@@ -311,7 +337,7 @@ class Timeline final {
   [[nodiscard]] int64_t copies() const {
     int64_t all = 0;
     for (std::size_t unit = settled_; has_copies_ && unit < next_; ++unit) {
-      all += units_->sizes[unit];
+      all += reduced_[unit];
     }
     return all;
   }
@@ -371,6 +397,7 @@ class Timeline final {
   const EstimateOptions& options_;
   std::optional<PlannedUnits> units_{};
   std::optional<PoolOfSizes> values_{}, gradients_{};
+  std::vector<int64_t> reduced_{};  // bytes of whole gradients
   bool has_copies_ = false;
   MemoryEstimate estimate_{};
   int64_t kept_ = 0;  // for backward, by the parts before

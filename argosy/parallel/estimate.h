@@ -48,7 +48,9 @@ struct MemoryEstimate {
   }
 };
 
-/// Returns what each process will hold, by formula; the largest process's, where they differ.
+/// Returns what each process will hold, by formula; the largest process's, where they differ. With
+/// ShardOptions::mixed_precision `parameters` are the f32 parts, and wholes have their types. What
+/// ShardOptions::offload puts into files does not count.
 ///
 ///     const auto net = engine::deferred<text::Gpt>(options);      // takes no memory
 ///     const parallel::MemoryEstimate each = parallel::estimate_memory(

@@ -34,6 +34,7 @@ namespace {
 
 constexpr const char* kEstimate = "recipes.estimate";
 constexpr int64_t kClasses = 10;
+constexpr const char* kPure = "pure_bfloat16";
 
 /// A network whose forward returns a loss, on made-up samples.
 class TrialImpl final : public torch::nn::Module {
@@ -66,7 +67,8 @@ Subject language_model(const EstimateSettings& settings, bool divided) {
                                     .tokens = length,
                                     .bf16 = settings.amp == "bfloat16",
                                     .recompute = settings.recompute,
-                                    .divided = divided});
+                                    .divided = divided,
+                                    .pure_bf16 = settings.amp == kPure});
   auto gpt = engine::deferred<text::Gpt>(options);
   if (settings.recompute) {
     gpt->set_block_runner([](const text::GptBlock& block, const at::Tensor& x) {
@@ -130,7 +132,8 @@ fleet::DistributedStrategy strategy_of(const EstimateSettings& settings) {
   fleet::DistributedStrategy strategy{.hybrid_configs = mesh_of(settings.mesh),
                                       .sharding_configs = {.stage = settings.sharding_stage}};
   strategy.amp = settings.amp != "off";
-  strategy.amp_configs.dtype = settings.amp == "off" ? strategy.amp_configs.dtype : settings.amp;
+  strategy.amp_configs.use_pure_bf16 = settings.amp == kPure;
+  strategy.sharding_configs.offload_folder = settings.offload_folder;
   return strategy;
 }
 
@@ -214,7 +217,8 @@ program::Options options_of(EstimateSettings& s) {
     {"--sequence_length", "N", "Tokens of a sample; unset: the model's context", &s.sequence_length, {.least = 1}},
     {"--image_size", "N", "Side of the pictures; unset: the model's", &s.image_size, {.least = 1}},
     {"--optimizer", "NAME", "See argosy train --list optimizers", &s.optimizer},
-    {"--amp", "WORD", "Mixed precision of the network", &s.amp, {.words = "off|bfloat16"}},
+    {"--amp", "WORD", "Mixed precision of the network; pure: 16-bit parameters too, with f32 masters", &s.amp, {.words = "off|bfloat16|pure_bfloat16"}},
+    {"--offload_folder", "FOLDER", "Where the optimizer's state and masters lie in files; unset: in memory", &s.offload_folder},
     {"--recompute", "", "Computes a language model's blocks again in backward", &s.recompute},
     {"--json", "", "Numbers by name, in bytes, instead of a table", &s.json},
     {"--measure", "", "Trains four steps under argosy launch, and shows what was held", &s.measure}};
@@ -225,6 +229,11 @@ EstimateResult estimate(const EstimateSettings& settings) {
   const Axes axes = axes_of(settings);
   EstimateResult result{.ranks = static_cast<int>(axes.dp * axes.sharding)};
   const bool divides = axes.shards && settings.sharding_stage == 3 && result.ranks > 1;
+  ARGOSY_CHECK(divides || (settings.amp != kPure && settings.offload_folder.empty()),
+               kEstimate,
+               "--amp {} and --offload_folder are about parameters that processes divide: add "
+               "--mesh sharding=N, and --sharding_stage 3",
+               kPure);
   if (settings.measure) {
     check_processes(result.ranks);
     fleet::init(strategy_of(settings));
@@ -252,6 +261,12 @@ EstimateResult estimate(const EstimateSettings& settings) {
       settings.hosts == 1 || (divides && result.ranks / settings.hosts % axes.sharding == 0);
   if (divides) {
     options.wrapping.shard = parallel::ShardOptions{.degree = static_cast<int>(axes.sharding)};
+    if (settings.amp == kPure) {
+      options.wrapping.shard->mixed_precision = parallel::MixedPrecision{};
+    }
+    if (!settings.offload_folder.empty()) {
+      options.wrapping.shard->offload = parallel::Offload{settings.offload_folder};
+    }
   }
   const bool over_hosts = axes.shards && settings.hosts > 1;
   options.scatter_gradients = over_hosts && settings.sharding_stage == 2;

@@ -21,7 +21,8 @@ struct EstimateSettings {
   std::optional<int64_t> sequence_length{};  ///< of a language model; unset: its context
   std::optional<int64_t> image_size{};       ///< side of the pictures; unset: the model's
   std::string optimizer = "adamw";
-  std::string amp = "off";
+  std::string amp = "off";       ///< "pure_bfloat16": parameters too, with f32 masters
+  std::string offload_folder{};  ///< for the optimizer's state and masters; empty: in memory
   bool recompute = false;
   bool measure = false;  ///< also train a few steps, and count
   bool json = false;     ///< numbers instead of a table

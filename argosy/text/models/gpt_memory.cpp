@@ -18,18 +18,20 @@ using engine::PartMemory;
 using engine::StepMoment;
 
 constexpr int64_t kF32 = 4;
+constexpr int64_t kBf16 = 2;
 constexpr int64_t kRowsOfSums = 32;  // whose gradients of a norm's weight are summed together
 
 /// The tensors of a block.
 struct BlockTensors {
   BlockTensors(const GptOptions& options, const StepShape& shape) {
     const int64_t rows = shape.sequences * shape.tokens;
-    const int64_t item = shape.bf16 ? 2 : kF32;
+    const int64_t item = shape.bf16 || shape.pure_bf16 ? kBf16 : kF32;
+    weight_item = shape.pure_bf16 ? kBf16 : kF32;
     const int64_t hidden = options.hidden_or_default();
     const int64_t heads_width =
         (options.heads + 2 * options.kv_heads_or_default()) * options.head_width();
     const int64_t up_width = (options.activation == ActivationKind::kSwiglu ? 2 : 1) * hidden;
-    stream = rows * options.width * kF32;
+    stream = rows * options.width * weight_item;
     normed = out = branch = rows * options.width * item;
     moments = 2 * rows * kF32;
     qkv = rows * heads_width * item;
@@ -42,23 +44,33 @@ struct BlockTensors {
                    : shape.tokens * options.width * item;  // keys or values of a sequence
     sums = (stream / rows * ((rows + kRowsOfSums - 1) / kRowsOfSums)) *
            (options.norm == NormKind::kLayerNorm && options.bias ? 2 : 1);
+    for_norm = stream;
+    if (shape.pure_bf16) {  // libtorch's operators
+      const bool centered = options.norm == NormKind::kLayerNorm;
+      const int64_t wide = rows * options.width * kF32;
+      for_norm = centered ? stream : 3 * wide;  // RMSNorm's, one by one, in f32
+      sums = centered ? 0 : 3 * wide;
+    }
     rotates = options.positions == PositionKind::kRotary;
     of_qkv = heads_width * options.width;
     of_out = options.width * options.width;
     of_up = up_width * options.width;
     of_down = options.width * hidden;
-    others = options.width * kF32 * (options.norm == NormKind::kLayerNorm && options.bias ? 4 : 2);
-    biases = options.bias ? (heads_width + 2 * options.width + up_width) * kF32 : 0;
+    others = options.width * weight_item *
+             (options.norm == NormKind::kLayerNorm && options.bias ? 4 : 2);
+    biases = options.bias ? (heads_width + 2 * options.width + up_width) * weight_item : 0;
     copies = shape.bf16 ? 2 : 0;
     kept_copies = shape.divided ? 0 : copies;
   }
 
   [[nodiscard]] int64_t kept() const {
-    return stream + moments + normed + qkv + out + log_sums + stream + moments + normed + up +
+    return for_norm + moments + normed + qkv + out + log_sums + for_norm + moments + normed + up +
            inner + kept_copies * (of_qkv + of_out + of_up + of_down);
   }
 
+  int64_t weight_item;  // bytes of a number of a parameter, and of the stream
   int64_t stream, normed, out, branch, moments, qkv, log_sums, up, inner, scores, repeated, sums;
+  int64_t for_norm;  // what a norm keeps for its backward
   bool rotates;
   int64_t of_qkv, of_out, of_up, of_down;  // numbers of a matrix
   int64_t others, biases;                  // bytes of the other parameters
@@ -67,7 +79,7 @@ struct BlockTensors {
 
 /// Moments of a block's forward that keeps what its backward needs.
 std::vector<StepMoment> forward_of(const BlockTensors& t) {
-  const int64_t attended = t.stream + t.moments + t.normed + t.qkv + t.kept_copies * t.of_qkv;
+  const int64_t attended = t.for_norm + t.moments + t.normed + t.qkv + t.kept_copies * t.of_qkv;
   const int64_t copy_while_multiplied = t.copies - t.kept_copies;
   return {{attended + (t.rotates ? t.qkv : 0)},
           {attended + t.out + t.log_sums + t.scores + 2 * t.repeated},
@@ -101,7 +113,7 @@ class BlockBackward final {
     matrix(wide + t_.up + t_.normed, t_.of_up);
     drop(t_.normed + t_.kept_copies * t_.of_up);
     at(wide + t_.normed + t_.stream + narrow + t_.sums);  // the second norm
-    drop(t_.stream + t_.moments);
+    drop(t_.for_norm + t_.moments);
     matrix(wide + narrow + t_.out, t_.of_out);
     drop(t_.kept_copies * t_.of_out);
     at(wide + t_.out + t_.qkv + 2 * t_.log_sums + 2 * t_.scores + 4 * t_.repeated);
@@ -122,8 +134,8 @@ class BlockBackward final {
   /// A product with a matrix of so many numbers: its own gradient, and copies of 16 bits.
   void matrix(int64_t bytes, int64_t numbers) {
     const int64_t copy = (t_.copies - t_.kept_copies) * numbers;
-    at(bytes + copy + (kF32 + t_.copies) * numbers);
-    done_ += kF32 * numbers;
+    at(bytes + copy + (t_.weight_item + t_.copies) * numbers);
+    done_ += t_.weight_item * numbers;
   }
 
   const BlockTensors& t_;
@@ -159,11 +171,11 @@ PartMemory block_memory(const BlockTensors& t, const StepShape& shape, int64_t n
   return part;
 }
 
-PartMemory embedding_memory(const GptOptions& options, const StepShape& shape) {
-  const int64_t stream = shape.sequences * shape.tokens * options.width * kF32;
-  const int64_t table = options.vocab_size * options.width * kF32;
+PartMemory embedding_memory(const GptOptions& options, const BlockTensors& t) {
+  const int64_t stream = t.stream;
+  const int64_t table = options.vocab_size * options.width * t.weight_item;
   const bool learned = options.positions == PositionKind::kLearned;
-  const int64_t positions = learned ? options.context * options.width * kF32 : 0;
+  const int64_t positions = learned ? options.context * options.width * t.weight_item : 0;
   PartMemory part{.name = "embed", .parameters = {"embed."}};
   if (learned) {
     part.parameters.emplace_back("positions.");
@@ -178,8 +190,8 @@ PartMemory embedding_memory(const GptOptions& options, const StepShape& shape) {
 
 PartMemory head_memory(const GptOptions& options, const StepShape& shape, const BlockTensors& t) {
   const int64_t rows = shape.sequences * shape.tokens;
-  const int64_t item = shape.bf16 ? 2 : kF32;
-  const int64_t table = options.vocab_size * options.width * kF32;
+  const int64_t item = shape.bf16 ? kBf16 : kF32;
+  const int64_t table = options.vocab_size * options.width * t.weight_item;
   const int64_t at_once = ops::rows_of_logits(rows, options.vocab_size);
   const int64_t logits = at_once * options.vocab_size * item;
   const int64_t copy = shape.bf16 ? table / 2 : 0;
@@ -188,6 +200,17 @@ PartMemory head_memory(const GptOptions& options, const StepShape& shape, const 
                   .parameters = {"norm.", options.tied ? "embed." : "head."},
                   .used_again = {"norm."},
                   .learning = {"norm.", options.tied ? "norm." : "head."}};
+  if (shape.pure_bf16) {  // libtorch's operators, of all logits: 16 bits, f32, and their logarithms
+    const int64_t logits = rows * options.vocab_size;
+    const int64_t norm = t.for_norm + t.moments + t.normed;
+    part.kept = norm + logits * kF32;
+    part.forward = {{part.kept + logits * (kBf16 + kF32)}};
+    part.backward = {
+        {norm + 3 * logits * kF32},
+        {norm + logits * kBf16 + t.normed + table},
+        {t.for_norm + t.moments + t.normed + t.stream + t.sums, options.tied ? 0 : table}};
+    return part;
+  }
   part.kept = t.stream + t.moments + t.normed + table;  // gradients that are there already
   part.forward = {{part.kept + t.normed + logits + copy + product}};
   part.backward = {{part.kept},
@@ -211,17 +234,21 @@ engine::StepMemory step_memory(const GptOptions& options, const StepShape& shape
                "text.step_memory",
                "there is a formula for dropout = 0 only, got {}",
                options.dropout);
+  ARGOSY_CHECK(!all.bf16 || !all.pure_bf16,
+               "text.step_memory",
+               "bf16 and pure_bf16 exclude each other: the one keeps f32 parameters");
   const BlockTensors tensors(options, all);
-  engine::StepMemory parts{embedding_memory(options, all)};
+  engine::StepMemory parts{embedding_memory(options, tensors)};
   for (int64_t i = 0; i < options.layers; ++i) {
     parts.push_back(block_memory(tensors, all, i));
   }
   parts.push_back(head_memory(options, all, tensors));
   if (options.tied) {  // the head's gradient of the table waits for the embedding's
+    const int64_t table = options.vocab_size * options.width * tensors.weight_item;
     for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
-      add_to(parts[i].backward, options.vocab_size * options.width * kF32);
+      add_to(parts[i].backward, table);
     }
-    parts.back().backward.back().bytes += options.vocab_size * options.width * kF32;
+    parts.back().backward.back().bytes += table;
   }
   return parts;
 }

@@ -15,6 +15,8 @@ struct StepShape {
   bool recompute = false;  ///< each block is called by parallel::recompute()
   /// Ranks divide the parameters (stage 3), so that 16-bit copies of them are not kept.
   bool divided = false;
+  /// Parameters are bf16, and all is computed so: ShardOptions::mixed_precision. Not with `bf16`.
+  bool pure_bf16 = false;
 };
 
 /// Returns what GptImpl::loss() and its backward hold on the CPU, by formula: for each block about

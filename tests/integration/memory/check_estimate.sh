@@ -44,6 +44,14 @@ check 2 "${gpt[@]}" --mesh sharding=2 --amp bfloat16 --recompute
 check 2 "${llama[@]}" --mesh sharding=2 --optimizer momentum
 check 4 "${gpt[@]}" --mesh dp=2,sharding=2
 check 4 "${gpt[@]}" --mesh dp=2,sharding=2 --amp bfloat16
+check 2 "${gpt[@]}" --mesh sharding=2 --offload_folder "$scratch"
+unit=$((12 * 192 * 192 * 2)) # whole ones have 16 bits
+pure=(--amp pure_bfloat16)
+check 2 "${gpt[@]}" --mesh sharding=2 "${pure[@]}"
+check 2 "${gpt[@]}" --mesh sharding=2 "${pure[@]}" --recompute
+check 2 "${gpt[@]}" --mesh sharding=2 "${pure[@]}" --offload_folder "$scratch"
+check 2 "${llama[@]}" --mesh sharding=2 "${pure[@]}" --optimizer momentum
+check 4 "${gpt[@]}" --mesh dp=2,sharding=2 "${pure[@]}"
 unit=0
 check 2 "${llama[@]}" --mesh sharding=2 --stage 2
 check 2 --model resnet18 --image_size 64 --batch_size 4 --mesh dp=2 --optimizer momentum
