@@ -1,7 +1,9 @@
 /// A join() where ranks divide parameters, gradients or state: who has finished serves the others.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -69,37 +71,40 @@ struct Joined {
   bool divided;
 };
 
-void expect_bits_of_ddp(const UnevenCase& c) {
-  on_ranks(static_cast<int>(c.batches.size()), [&](comm::Group& group) {
-    DdpOptions plain_options = c.options;
-    plain_options.shard.reset();
-    plain_options.shared_memory = false;
-    plain_options.check_drift = false;  // who stopped early has other rates
-    Joined plain(group, plain_options, {});
-    Joined sharded(group, c.options, c.divide);
-    ASSERT_TRUE(sharded.divided);
-    for (const int round : {0, 1}) {
-      plain.train(c, group.rank());
-      sharded.train(c, group.rank());
-      const auto compare = [&](const std::string& what, bool counts) {
-        for (size_t i = 0; i < plain.model.parameters().size(); ++i) {
-          const at::Tensor mine = sharded.model.parameters()[i].detach().clone();
-          if (counts) {
-            expect_same_bits(mine,
-                             plain.model.parameters()[i],
-                             c.name + what + ", parameter " + std::to_string(i));
-          }
+void expect_bits_of_ddp(const UnevenCase& c, const comm::Group& group) {
+  DdpOptions plain_options = c.options;
+  plain_options.shard.reset();
+  plain_options.shared_memory = false;
+  plain_options.check_drift = false;  // who stopped early has other rates
+  Joined plain(group, plain_options, {});
+  Joined sharded(group, c.options, c.divide);
+  ASSERT_TRUE(sharded.divided);
+  for (const int round : {0, 1}) {
+    plain.train(c, group.rank());
+    sharded.train(c, group.rank());
+    const auto compare = [&](const std::string& what, bool counts) {
+      for (size_t i = 0; i < plain.model.parameters().size(); ++i) {
+        const at::Tensor mine = sharded.model.parameters()[i].detach().clone();
+        if (counts) {
+          expect_same_bits(mine,
+                           plain.model.parameters()[i],
+                           c.name + what + ", parameter " + std::to_string(i));
         }
-      };
-      compare(" after the join", round == 0);
-      // Those who stopped last have the state that counts, with whose steps it goes on.
-      plain.step(group.rank(), 50);
-      sharded.step(group.rank(), 50);
-      const int most = *std::max_element(c.batches.begin(), c.batches.end());
-      const bool was_last = c.batches[static_cast<size_t>(group.rank())] == most;
-      compare(" and a step", round == 0 && was_last);
-    }
-  });
+      }
+    };
+    compare(" after the join", round == 0);
+    // Those who stopped last have the state that counts, with whose steps it goes on.
+    plain.step(group.rank(), 50);
+    sharded.step(group.rank(), 50);
+    const int most = *std::max_element(c.batches.begin(), c.batches.end());
+    const bool was_last = c.batches[static_cast<size_t>(group.rank())] == most;
+    compare(" and a step", round == 0 && was_last);
+  }
+}
+
+void expect_bits_of_ddp(const UnevenCase& c) {
+  on_ranks(static_cast<int>(c.batches.size()),
+           [&](comm::Group& group) { expect_bits_of_ddp(c, group); });
 }
 
 std::vector<UnevenCase> uneven_cases(const std::string& name,
@@ -157,6 +162,21 @@ TEST(ShardedJoin, HasThemWhereAFewRanksDivideParameters) {
   shard.degree = 2;
   for (const std::vector<int>& batches : {std::vector{1, 4, 2, 0}, {0, 0, 2, 3}}) {
     expect_bits_of_ddp({.name = "degree 2", .batches = batches, .options = {.shard = shard}});
+  }
+}
+
+TEST(ShardedJoin, HasThemOverSocketsAndTwoHosts) {
+  ShardOptions shard = small_units();
+  for (const int degree : {0, 2}) {
+    shard.degree = degree;
+    for (const auto& [backend, batches] :
+         {std::pair("gloo", std::vector{1, 4}), {"hierarchical", {3, 1, 0, 4}}}) {
+      const UnevenCase c{.name = backend, .batches = batches, .options = {.shard = shard}};
+      for (const test::RankOutcome& outcome : testing::try_ranks_over(
+               backend, [&](const comm::Group& group) { expect_bits_of_ddp(c, group); })) {
+        EXPECT_EQ(outcome.error, "") << backend;
+      }
+    }
   }
 }
 
