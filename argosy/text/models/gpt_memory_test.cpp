@@ -105,6 +105,10 @@ TEST(GptMemory, RefusesWhatHasNoFormula) {
               (void)step_memory(options, {.tokens = 5000});
             }).find("1024"),
             std::string::npos);
+  EXPECT_NE(test::error_text<UsageError>([&] {
+              (void)step_memory(options, {.bf16 = true, .pure_bf16 = true});
+            }).find("exclude each other"),
+            std::string::npos);
   options.dropout = 0.1;
   EXPECT_THROW((void)step_memory(options, {}), UsageError);
 }
