@@ -27,6 +27,7 @@
 #include "argosy/events/timeline.h"
 #include "argosy/events/visualdl_writer.h"
 #include "argosy/fleet/fleet.h"
+#include "argosy/fleet/group_sharded.h"
 #include "argosy/fleet/progress.h"
 #include "argosy/fleet/updates.h"
 #include "argosy/loss/loss.h"

@@ -19,6 +19,7 @@
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/engine/parts.h"
 #include "argosy/fleet/fleet_test_support.h"
+#include "argosy/fleet/group_sharded.h"
 #include "argosy/fleet/progress.h"
 #include "argosy/optim/adam.h"
 #include "argosy/optim/sgd.h"
