@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/safetensors_file.h"
@@ -19,7 +20,6 @@ namespace argosy::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 
 constexpr const char* kIndex = "checkpoint.read_weights";
 
@@ -34,13 +34,13 @@ bool stays_inside(const fs::path& file) {
 
 /// What an index says.
 struct ShardIndex {
-  std::vector<std::string> files{};              ///< in the order in which they are named
+  std::set<std::string> files{};
   std::map<std::string, std::string> file_of{};  ///< by the name of a tensor
 
   explicit ShardIndex(const std::string& path) {
     const std::string text =
         os::read_file(path).or_throw<CheckpointError>(kIndex, CheckpointPlace{path});
-    const ordered_json json = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
     const auto weight_map = json.is_object() ? json.find("weight_map") : json.end();
     if (weight_map == json.end() || !weight_map->is_object() || weight_map->empty()) {
       fail_index(path,
@@ -55,15 +55,8 @@ struct ShardIndex {
                                file.dump()),
                    name);
       }
-      add(name, file.get<std::string>());
-    }
-  }
-
- private:
-  void add(const std::string& name, const std::string& file) {
-    file_of.emplace(name, file);
-    if (std::ranges::find(files, file) == files.end()) {
-      files.push_back(file);
+      file_of.emplace(name, file.get<std::string>());
+      files.insert(file.get<std::string>());
     }
   }
 };
@@ -88,12 +81,13 @@ void add_shard(const std::string& path,
   for (const auto& [name, tensor] : read_safetensors(shard.string())) {
     const auto said = index.file_of.find(name);
     if (all.contains(name) || (said != index.file_of.end() && said->second != file)) {
-      fail_index(path,
-                 fmt::format("expected it in one shard, {}, got it in {} too. Fetch all of them "
-                             "again, from one revision",
-                             said == index.file_of.end() ? "whichever" : said->second,
-                             file),
-                 name);
+      fail_index(
+          path,
+          fmt::format("expected it in {}, got it in {} too. Fetch all of them again, from one "
+                      "revision",
+                      said == index.file_of.end() ? "one shard" : "the shard " + said->second,
+                      file),
+          name);
     }
     all.set(name, tensor);
   }

@@ -49,6 +49,18 @@ bool can_be_kept(const c10::FunctionSchema& schema) {
          schema.name().find("rand") == std::string::npos;  // rand_like has no generator
 }
 
+/// Whether this call of an attention or a recurrent layer drops something.
+bool drops(const c10::FunctionSchema& schema, const torch::jit::Stack& stack) {
+  for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
+    const std::string& name = schema.arguments()[i].name();
+    const c10::IValue& value = torch::jit::peek(stack, i, schema.arguments().size());
+    if ((name == "dropout_p" || name == "dropout") && value.isDouble() && value.toDouble() != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 std::vector<int64_t> sizes_of(const c10::FunctionSchema& schema, const torch::jit::Stack& stack) {
   std::vector<int64_t> sizes;
   for (const c10::IValue& value : torch::jit::last(stack, schema.arguments().size())) {
@@ -69,7 +81,8 @@ struct KeptResults::State {
   std::unordered_map<std::string, std::deque<Result>> results{};
 
   bool wants(const c10::FunctionSchema& schema) {
-    const auto [place, is_new] = known.try_emplace(schema.name(), false);
+    const auto [place, is_new] =
+        known.try_emplace(schema.name() + '.' + schema.overload_name(), false);
     if (is_new) {
       place->second = can_be_kept(schema) && keeps(schema.name());
     }
@@ -166,7 +179,7 @@ void KeptResults::first(const std::function<void()>& body) {
   with_handler(
       [this](const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
         const c10::FunctionSchema& schema = op.schema();
-        const bool wanted = state_->wants(schema);
+        const bool wanted = state_->wants(schema) && !drops(schema, *stack);
         std::vector<int64_t> arguments = wanted ? sizes_of(schema, *stack) : std::vector<int64_t>();
         call(op, keys, stack);
         if (wanted) {
@@ -179,7 +192,8 @@ void KeptResults::first(const std::function<void()>& body) {
 void KeptResults::again(const std::function<void()>& body) {
   with_handler(
       [this](const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-        if (!state_->wants(op.schema()) || !state_->give(op.schema(), *stack)) {
+        if (!state_->wants(op.schema()) || drops(op.schema(), *stack) ||
+            !state_->give(op.schema(), *stack)) {
           call(op, keys, stack);
         }
       },

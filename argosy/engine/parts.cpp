@@ -133,11 +133,15 @@ at::Tensor elements_like(const at::Tensor& like, const at::Tensor& from, const I
 
 void copy_values(const at::Tensor& to, const at::Tensor& from) {
   const c10::NoGradGuard no_grad;
-  if (const auto part = own_part(to, /*to_write=*/true)) {
-    part->elements.copy_(elements_like(to, from, part->range));
-  } else {
-    to.detach().copy_(values_of(from));
+  if (const auto part = own_part(to)) {
+    // Before the part is asked for: to read divided values may bring others up to date.
+    const at::Tensor values = elements_like(to, from, part->range);
+    if (const auto own = own_part(to, /*to_write=*/true)) {
+      own->elements.copy_(values);
+      return;
+    }
   }
+  to.detach().copy_(values_of(from));
 }
 
 at::Tensor values_of(const at::Tensor& tensor) {

@@ -225,7 +225,7 @@ class FlatOptimizer final : public OptimizerImpl {
         entry.set(rule_->state_names()[k], sharded_ == nullptr ? state : divided(parameter, state));
       }
       if (has_master) {  // what a parameter of 16 bits is rounded from
-        entry.set(kMaster, divided(parameter, sharded_->values_of(parameter)));
+        entry.set(kMaster, divided(parameter, sharded_->values_of(parameter, /*to_write=*/false)));
       }
       result.parameters.emplace_back(parameters()[i].first, std::move(entry));
     }
@@ -323,7 +323,7 @@ class FlatOptimizer final : public OptimizerImpl {
       const engine::StateDict* entry = state.find(name);
       const at::Tensor* master = entry == nullptr ? nullptr : entry->find(kMaster);
       if (master != nullptr) {
-        (void)sharded_->values_of(parameter);  // a whole that is held goes
+        (void)sharded_->values_of(parameter, /*to_write=*/true);  // a whole that is held goes
         engine::copy_values(parameter, *master);
       }
     }
@@ -499,7 +499,7 @@ class FlatOptimizer final : public OptimizerImpl {
   }
 
   void place_part(const at::Tensor& parameter, Active& one) {
-    one.param = sharded_->values_of(parameter);
+    one.param = sharded_->values_of(parameter, /*to_write=*/true);
     one.grad = sharded_->gradient_of(parameter);
     one.range.precision = checked_precision(where_, parameters()[one.slot].first, one.param);
     if (one.param.is_cpu()) {

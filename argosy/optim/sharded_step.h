@@ -31,7 +31,8 @@ class ShardedStep {
   [[nodiscard]] virtual IndexRange part_of(const at::Tensor& parameter) const = 0;
 
   /// Returns this process's elements of a parameter, and of its gradient, in place and flat.
-  [[nodiscard]] virtual at::Tensor values_of(const at::Tensor& parameter) const = 0;
+  /// `to_write`: a whole that is there goes.
+  [[nodiscard]] virtual at::Tensor values_of(const at::Tensor& parameter, bool to_write) const = 0;
   [[nodiscard]] virtual at::Tensor gradient_of(const at::Tensor& parameter) const = 0;
 
   /// True if the values are f32 while the parameter has 16 bits: the parameter is rounded from

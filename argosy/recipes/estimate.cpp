@@ -258,7 +258,8 @@ EstimateResult estimate(const EstimateSettings& settings) {
   }
   parallel::EstimateOptions options{.ranks = result.ranks};
   options.wrapping.shared_memory =
-      settings.hosts == 1 || (divides && result.ranks / settings.hosts % axes.sharding == 0);
+      settings.hosts == 1 ||
+      (divides && result.ranks % (settings.hosts * axes.sharding) == 0);  // inside of hosts
   if (divides) {
     options.wrapping.shard = parallel::ShardOptions{.degree = static_cast<int>(axes.sharding)};
     if (settings.amp == kPure) {

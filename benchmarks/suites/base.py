@@ -87,7 +87,7 @@ def check_step(exact_end, start=1e-4):
             for key, apart in [("loss_first", start)] + ([("loss_last", 1e-4)] if exact_end else []):
                 if abs(mine[key] - other[key]) > apart * abs(other[key]):
                     return f"{key} is {mine[key]}, another variant's is {other[key]}"
-            if mine.get("checksum", 0) != other.get("checksum", mine.get("checksum", 0)):
+            if "checksum" in mine and "checksum" in other and mine["checksum"] != other["checksum"]:
                 return f"checksum is {mine['checksum']}, another variant's is {other['checksum']}"
         return None
 

@@ -887,11 +887,9 @@ void Core::begin_join(const JoinOptions& options) {
                "join() needs as many processes as virtual ranks, here are {} processes for {}",
                group_.size(),
                deal_->leaves());
-  ARGOSY_CHECK(!divides_anything() || sharded_optimizers().size() == 1,
-               "parallel.join",
-               "ranks that have finished make the steps of the others for their parts, of one "
-               "optimizer that was given to divide_step(): expected one, got {}",
-               sharded_optimizers().size());
+  if (divides_anything()) {
+    (void)only_optimizer();
+  }
   if (format_.open) {  // a rank without input cannot try, and the others must not wait for it
     use_format(engine::MemoryFormat::kAsIs, "a join began before the first forward");
   }
@@ -928,6 +926,17 @@ std::vector<std::shared_ptr<optim::OptimizerImpl>> Core::sharded_optimizers() co
   return all;
 }
 
+/// Whose steps ranks that have finished make, too.
+std::shared_ptr<optim::OptimizerImpl> Core::only_optimizer() const {
+  const auto all = sharded_optimizers();
+  ARGOSY_CHECK(all.size() == 1,
+               "parallel.join",
+               "ranks that have finished make the steps of the others for their parts, of one "
+               "optimizer that was given to divide_step(): expected one, got {}",
+               all.size());
+  return all.front();
+}
+
 /// Whatever needs ranks that have finished; nullptr: nobody is told any longer.
 void Core::announce_all(JoinSession* session) {
   const auto gathers = [session](AnnounceFlags what) -> std::function<void(uint32_t)> {
@@ -939,7 +948,7 @@ void Core::announce_all(JoinSession* session) {
   std::function<void(PassNews::What)> passes;
   if (session != nullptr) {
     steps = [this, session] {
-      session->announce_step(*sharded_optimizers().front(), reducer_->has_gradients());
+      session->announce_step(*only_optimizer(), reducer_->has_gradients());
     };
     passes = [this](PassNews::What what) { tell_in_join(what); };
   }
@@ -994,7 +1003,7 @@ void Core::follow_in_join(JoinSession& session, const Announcement& what) {
     case kGatherGradient:
       return reducer_->pool()->follow(what.detail);
     case kStep: {
-      const std::shared_ptr<optim::OptimizerImpl> optimizer = sharded_optimizers().front();
+      const std::shared_ptr<optim::OptimizerImpl> optimizer = only_optimizer();
       session.follow_rates(*optimizer);
       if (what.detail == 0) {
         optimizer->zero_grad({});
@@ -1029,12 +1038,15 @@ void Core::finish_join() {
   }
   const std::unique_ptr<JoinSession> session = std::move(join_);
   struct Detach {
-    Reducer& reducer;
-    explicit Detach(Reducer& attached) : reducer(attached) {}
-    ~Detach() { reducer.set_uneven_inputs(nullptr); }
+    Core& core;
+    explicit Detach(Core& attached) : core(attached) {}
+    ~Detach() {
+      core.announce_all(nullptr);  // whose session ends here
+      core.reducer_->set_uneven_inputs(nullptr);
+    }
     Detach(const Detach&) = delete;
     Detach& operator=(const Detach&) = delete;
-  } const detach(*reducer_);
+  } const detach(*this);
   reducer_->check_ready_for_forward();
   const bool divides = divides_anything();
   if (divides) {

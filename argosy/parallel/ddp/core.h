@@ -149,6 +149,7 @@ class Core final {
   void end_extra_passes();
   [[nodiscard]] bool divides_anything() const;
   [[nodiscard]] std::vector<std::shared_ptr<optim::OptimizerImpl>> sharded_optimizers() const;
+  [[nodiscard]] std::shared_ptr<optim::OptimizerImpl> only_optimizer() const;
   void tell_in_join(PassNews::What what);
   void announce_all(JoinSession* session);
   void follow_in_join(JoinSession& session, const Announcement& what);

@@ -198,9 +198,10 @@ class DistributedDataParallel final {
   }
 
   /// Collective, where DdpOptions::shard divides the parameters: makes them whole while the guard
-  /// lives, in the memory of the whole model. For reading or writing weights without operators of
-  /// libtorch, for ranks that do different things with them, and for evaluations in which ranks
-  /// have different numbers of batches.
+  /// lives, in the memory of the whole model, or in what the ranks of a host share. For reading
+  /// weights without operators of libtorch, for ranks that read different ones, and for evaluations
+  /// in which ranks have different numbers of batches. What all ranks write alike by operators, or
+  /// under an engine::DirectUse, is kept.
   WholeParameters whole_parameters() { return WholeParameters(core_); }
 
   /// Replaces the reduction of buckets by `hook`. Call it once, on all ranks, outside of backward.

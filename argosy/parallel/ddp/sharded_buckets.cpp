@@ -193,13 +193,14 @@ IndexRange ShardedBuckets::part_of_rank(const at::Tensor& parameter, int rank) c
   return {within(piece_of(rank)), within(piece_of(rank) + 1)};
 }
 
-at::Tensor ShardedBuckets::values_of(const at::Tensor& parameter) const {
+at::Tensor ShardedBuckets::values_of(const at::Tensor& parameter, bool to_write) const {
   const IndexRange part = part_of(parameter);
   const auto memory = sharded::ShardedMemory::of(parameter);
   if (memory == nullptr) {
     return engine::elements_of(parameter.detach(), part);
   }
-  const at::Tensor kept = memory->part_to_write(parameter);  // the piece is in it
+  const at::Tensor kept =  // the piece is in it
+      to_write ? memory->part_to_write(parameter) : memory->part_of(parameter);
   const int64_t first = part.size() == 0 ? 0 : part.begin - memory->range_of(parameter).begin;
   return kept.narrow(0, first, part.size());
 }
@@ -219,7 +220,7 @@ at::Tensor ShardedBuckets::gradient_of(const at::Tensor& parameter) const {
 /// Of values, gradients and states.
 at::ScalarType ShardedBuckets::type_of_parts(const at::Tensor& parameter) const {
   const auto memory = sharded::ShardedMemory::of(parameter);
-  return memory != nullptr ? memory->part().scalar_type() : parameter.scalar_type();
+  return memory != nullptr ? memory->part_type() : parameter.scalar_type();
 }
 
 bool ShardedBuckets::has_master(const at::Tensor& parameter) const {

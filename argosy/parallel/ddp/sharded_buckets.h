@@ -62,7 +62,7 @@ class ShardedBuckets final : public optim::ShardedStep {
   void tell_by(std::function<void()> tell) { tell_ = std::move(tell); }
 
   [[nodiscard]] IndexRange part_of(const at::Tensor& parameter) const override;
-  [[nodiscard]] at::Tensor values_of(const at::Tensor& parameter) const override;
+  [[nodiscard]] at::Tensor values_of(const at::Tensor& parameter, bool to_write) const override;
   [[nodiscard]] at::Tensor gradient_of(const at::Tensor& parameter) const override;
   [[nodiscard]] bool has_master(const at::Tensor& parameter) const override;
   [[nodiscard]] at::Tensor make_state(const at::Tensor& values) const override;

@@ -40,10 +40,10 @@ at::Tensor batch_of(int64_t leaf, int step, int micro = 0) {
 }
 
 /// Parameters, averages and what an evaluation says after it, of rank 0.
-std::vector<at::Tensor> train_virtual_ranks(const FollowRecipe& recipe, int size) {
+std::vector<at::Tensor> train_virtual_ranks(const FollowRecipe& recipe, int size, bool share) {
   std::vector<at::Tensor> result;
   on_ranks(size, [&](comm::Group& group) {
-    DdpOptions options{.shared_memory = recipe.degree >= 0, .virtual_ranks = recipe.virtual_ranks};
+    DdpOptions options{.shared_memory = share, .virtual_ranks = recipe.virtual_ranks};
     if (recipe.degree >= 0) {
       options.shard = small_units();
       options.shard->degree = recipe.degree;
@@ -97,13 +97,15 @@ void expect_same_on(const std::vector<int>& sizes, FollowRecipe recipe) {
   FollowRecipe plain = recipe;
   plain.degree = -1;
   const std::vector<at::Tensor> expected =
-      train_virtual_ranks(plain, static_cast<int>(recipe.virtual_ranks));
+      train_virtual_ranks(plain, static_cast<int>(recipe.virtual_ranks), /*share=*/false);
   for (const int size : sizes) {
-    const std::vector<at::Tensor> result = train_virtual_ranks(recipe, size);
-    ASSERT_EQ(result.size(), expected.size());
-    for (size_t i = 0; i < result.size(); ++i) {
-      expect_same_bits(
-          result[i], expected[i], std::to_string(i) + " of " + std::to_string(size) + " ranks");
+    for (const bool share : {true, false}) {
+      const std::vector<at::Tensor> result = train_virtual_ranks(recipe, size, share);
+      ASSERT_EQ(result.size(), expected.size());
+      for (size_t i = 0; i < result.size(); ++i) {
+        expect_same_bits(
+            result[i], expected[i], std::to_string(i) + " of " + std::to_string(size) + " ranks");
+      }
     }
   }
 }

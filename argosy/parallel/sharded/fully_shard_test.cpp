@@ -6,11 +6,14 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include "argosy/comm/hooks.h"
+#include "argosy/engine/parts.h"
 #include "argosy/parallel/sharded/fully_shard_test_support.h"
 #include "argosy/parallel/sharded/memory_pool.h"
 #include "argosy/parallel/sharded/unit_plan.h"
@@ -64,7 +67,7 @@ TEST(FullyShard, AFewRanksCanDivideWhatOthersDivideToo) {
             pair.optimizer.state_dict(), pair.plain_optimizer.state_dict(), recipe.name);
         const at::Tensor weight = pair.sharded.module()->blocks[0]->named_parameters()["1.weight"];
         const int64_t kept = sharded::ShardedMemory::of(weight)->part().numel();
-        const int64_t updated = pair.optimizer.impl()->sharded()->values_of(weight).numel();
+        const int64_t updated = pair.optimizer.impl()->sharded()->values_of(weight, false).numel();
         EXPECT_GE(kept * degree, weight.numel());
         EXPECT_LE(updated * size, kept * degree);
       });
@@ -189,6 +192,46 @@ TEST(FullyShard, WhatAllWriteIsKeptOnce) {
   });
 }
 
+/// An operator that writes one unit and reads the next, which were both written before.
+TEST(FullyShard, AnOperatorMayUseSeveralUnits) {
+  on_ranks(2, [&](comm::Group& group) {
+    Pair pair(group, optimizers()[0]);
+    for (testing::ShardedBlocks* const model : {&pair.sharded, &pair.plain}) {
+      const torch::NoGradGuard no_grad;
+      const auto weight = [&](size_t block) {
+        return model->module()->blocks[block]->named_parameters()["1.weight"];
+      };
+      for (const int round : {0, 1}) {
+        for (size_t i = 0; i < 4; ++i) {
+          weight(i).copy_(weight((i + 1 + static_cast<size_t>(round)) % 4)).mul_(1.25);
+        }
+      }
+    }
+    pair.backward(group, 0);
+    pair.update();
+    pair.compare("after a step");
+  });
+}
+
+/// Layers that start as copies of others.
+TEST(FullyShard, WeightsComeFromOtherUnitsOfTheModel) {
+  on_ranks(2, [&](comm::Group& group) {
+    Pair pair(group, optimizers()[0]);
+    for (testing::ShardedBlocks* const model : {&pair.sharded, &pair.plain}) {
+      const auto own = model->module()->named_parameters();
+      for (const auto& [to, from] : {std::pair("blocks.1.1.weight", "blocks.0.1.weight"),
+                                     {"blocks.2.1.weight", "blocks.1.1.weight"},
+                                     {"blocks.3.3.weight", "blocks.2.3.weight"}}) {
+        engine::copy_values(own[to], own[from]);
+      }
+    }
+    pair.compare("copied");
+    pair.backward(group, 0);
+    pair.update();
+    pair.compare("after a step");
+  });
+}
+
 TEST(FullyShard, TakesUnitsFromTheModel) {
   const Blocks model;
   const ddp::ParameterTable table(*model);
@@ -239,6 +282,56 @@ TEST(FullyShard, GathersTheNextUnitAheadAndKeepsFew) {
       }
       pair.compare("in the end");
     }
+  });
+}
+
+/// Bytes that a rank must send, whatever the algorithm: for a sum of all, what it gives away and
+/// what it hands out.
+class SentBytes final : public comm::Hook {
+ public:
+  explicit SentBytes(int ranks) : ranks_(ranks) {}
+  void on_enqueued(const comm::OperationEvent& event) override {
+    const int64_t others = ranks_ - 1;
+    if (event.op == "all_reduce") {
+      bytes_ += 2 * others * event.bytes / ranks_;
+    } else if (event.op == "all_gather" || event.op == "reduce_scatter") {
+      bytes_ += others * event.bytes;  // of a part
+    }
+  }
+  int64_t take() { return std::exchange(bytes_, 0); }
+
+ private:
+  const int64_t ranks_;
+  int64_t bytes_ = 0;
+};
+
+TEST(FullyShard, ARankSendsAtMostHalfMoreThanDataParallelism) {
+  on_ranks(3, [&](comm::Group& group) {
+    const auto sent = std::make_shared<SentBytes>(group.size());
+    add_hook(group, sent);
+    const auto step_bytes = [&](bool divides, bool share) {
+      DdpOptions options{.shared_memory = share};
+      if (divides) {
+        options.shard = small_units();
+      }
+      Wrapper model(Blocks(64, 6), group, options);
+      optim::Optimizer optimizer = optim::Adam(model, {.lr = 0.01});
+      (void)model.divide_step(optimizer);
+      for (int step = 0; step < 3; ++step) {  // the order of the units is known after the first
+        (void)sent->take();
+        model(values({4, 3}, step, at::kFloat)).square().mean().backward();
+        optimizer.step();
+        optimizer.zero_grad();
+      }
+      return static_cast<double>(sent->take());
+    };
+    const double plain = step_bytes(/*divides=*/false, /*share=*/false);
+    const double gathered = step_bytes(/*divides=*/true, /*share=*/false);
+    EXPECT_GT(gathered, 1.2 * plain);
+    EXPECT_LE(gathered, 1.52 * plain) << "units of a small model are rounded up";
+    EXPECT_LE(step_bytes(/*divides=*/true, /*share=*/true), 0.54 * plain)
+        << "gradients only, where ranks share the values";
+    remove_hook(group, sent);
   });
 }
 
@@ -660,7 +753,7 @@ TEST(FullyShard, RanksMayEvaluateDifferentlyWhileAllIsWhole) {
 
 TEST(FullyShard, AnInnerGuardLeavesTheOuterOnesMemory) {
   on_ranks(2, [&](comm::Group& group) {
-    Wrapper model = fully_shard(Blocks(), group, {.shard = small_units()});
+    Wrapper model = fully_shard(Blocks(), group, {.shared_memory = false, .shard = small_units()});
     const WholeParameters outer = model.whole_parameters();
     { const WholeParameters inner = model.whole_parameters(); }
     for (const at::Tensor& parameter : model.parameters()) {

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -26,8 +27,9 @@ namespace {
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-/// What others are told: the number of a memory, and that it is going to be written, if so.
-constexpr uint32_t kToWrite = uint32_t{1} << 31U;
+/// What others are told: the number of a memory that is gathered, or with this bit that of a
+/// publication.
+constexpr uint32_t kPublication = uint32_t{1} << 31U;
 
 /// Nothing here is the program's: no graph, nobody who listens.
 struct Apart {
@@ -68,6 +70,8 @@ at::Tensor MemoryPool::make(int64_t elements, const at::TensorOptions& options) 
   const auto memory = std::make_shared<ShardedMemory>(
       shared_from_this(), number, elements, whole, whole.dtype(changes ? at::kFloat : type));
   all_.push_back(memory.get());
+  memory->is_stale_ = memory->shared_.defined();  // what it gets first
+  stale_ = stale_ || memory->is_stale_;
   return memory->make_flat(elements, whole);
 }
 
@@ -156,45 +160,68 @@ void MemoryPool::begin_writes() {
                  "optimizer.step() was called while whole_parameters() holds the values that it "
                  "is about to change. Let the guard go first");
   }
-  if (readable_) {
-    meet(false);
-  }
   for (ShardedMemory* const memory : std::vector<ShardedMemory*>(whole_)) {
     memory->keep();
+  }
+  if (!shared().empty()) {
+    meet();  // nobody reads any longer
+    hand_out();
+    in_step_ = true;
   }
 }
 
 void MemoryPool::end_writes() {
   const Lock lock(mutex_);
-  const auto is_shared = [](const ShardedMemory* memory) {
+  if (!in_step_) {
+    return stale_ ? publish() : void();
+  }
+  hand_out();
+  in_step_ = false;
+  ++publications_;
+  meet();
+}
+
+std::vector<ShardedMemory*> MemoryPool::shared() const {
+  std::vector<ShardedMemory*> found;
+  std::ranges::copy_if(all_, std::back_inserter(found), [](const ShardedMemory* memory) {
     return memory != nullptr && memory->shared_.defined();
-  };
-  if (!readable_ && std::ranges::any_of(all_, is_shared)) {
-    meet(true);
-  }
+  });
+  return found;
 }
 
-/// For a memory that needs it.
-void MemoryPool::set_readable(bool readable, const ShardedMemory& by) {
-  if (!by.shared_.defined() || readable_ == readable) {
-    return;
+/// Where ranks have written parts outside of a step: all see them from then on.
+void MemoryPool::publish() {
+  for (ShardedMemory* const memory : shared()) {
+    memory->take_over();
   }
-  if (tell_ != nullptr) {
-    tell_(readable ? by.number_ : by.number_ | kToWrite);
-  }
-  meet(readable);
+  meet();  // nobody reads any longer
+  hand_out();
+  ++publications_;
+  meet();
 }
 
-void MemoryPool::meet(bool readable) {
+void MemoryPool::hand_out() {
   const Apart apart;
-  for (ShardedMemory* const memory : all_) {
-    if (readable && memory != nullptr && memory->shared_.defined()) {
-      memory->take_over();
-      memory->hand_out();
-    }
+  for (ShardedMemory* const memory : shared()) {
+    memory->hand_out();
   }
+  stale_ = false;
+}
+
+void MemoryPool::meet() {
   comm::barrier(group_, {.timeout = options_.timeout});
-  readable_ = readable;
+}
+
+/// Before shared values are read.
+void MemoryPool::see_all_parts() {
+  if (in_step_) {
+    end_writes();
+  } else if (stale_) {
+    if (tell_ != nullptr) {
+      tell_(kPublication | publications_);
+    }
+    publish();
+  }
 }
 
 void MemoryPool::tell_by(std::function<void(uint32_t told)> tell) {
@@ -206,14 +233,11 @@ void MemoryPool::tell_by(std::function<void(uint32_t told)> tell) {
 void MemoryPool::follow(uint32_t told) {
   const Apart apart;
   const Lock lock(mutex_);
-  const uint32_t number = told & ~kToWrite;
-  ARGOSY_INVARIANT(number - 1 < all_.size() && all_[number - 1] != nullptr,
-                   "parallel.sharded.follow");
-  ShardedMemory& memory = *all_[number - 1];
-  if (memory.shared_.defined()) {
-    const bool readable = (told & kToWrite) == 0;
-    return readable == readable_ ? void() : meet(readable);  // it may have met the others before
+  if ((told & kPublication) != 0) {  // which may have happened before it was told
+    return told == (kPublication | publications_) ? publish() : void();
   }
+  ARGOSY_INVARIANT(told - 1 < all_.size() && all_[told - 1] != nullptr, "parallel.sharded.follow");
+  ShardedMemory& memory = *all_[told - 1];
   memory.take_over();
   at::Tensor whole = take(memory.elements(), memory.options_);
   gather(memory, whole).wait();
@@ -419,16 +443,18 @@ std::shared_ptr<ShardedMemory> ShardedMemory::of(const at::Tensor& tensor) {
 
 at::Tensor ShardedMemory::part() {
   const Lock lock(pool_->mutex_);
-  if (dirty_ && shared_.defined() && options_.dtype() == part_.dtype()) {
-    return own_range(memory_);  // the others may still read what it was
-  }
   take_over();
   return part_;
 }
 
+at::ScalarType ShardedMemory::part_type() const {
+  const Lock lock(pool_->mutex_);
+  return part_.scalar_type();
+}
+
 IndexRange ShardedMemory::range_of_part(const at::Tensor& view, int number) const {
   const auto within = [&](int64_t part) {
-    return std::clamp<int64_t>(part * share() - view.storage_offset(), 0, view.numel());
+    return std::clamp<int64_t>(part * part_elements() - view.storage_offset(), 0, view.numel());
   };
   return {within(number), within(number + 1)};
 }
@@ -446,14 +472,15 @@ at::Tensor ShardedMemory::gather(const at::Tensor& view, const at::Tensor& part)
 at::Tensor ShardedMemory::part_of(const at::Tensor& view) {
   const IndexRange range = range_of(view);
   const int64_t first =
-      range.size() == 0 ? 0 : view.storage_offset() + range.begin - pool_->own_part() * share();
+      range.size() == 0 ? 0
+                        : view.storage_offset() + range.begin - pool_->own_part() * part_elements();
   return part().narrow(0, first, range.size());
 }
 
 at::Tensor ShardedMemory::part_to_write(const at::Tensor& view) {
   const Lock lock(pool_->mutex_);
   keep();
-  pool_->set_readable(false, *this);
+  make_writable();
   return part_of(view);
 }
 
@@ -513,7 +540,7 @@ void ShardedMemory::let_go() noexcept {
   dirty_ = is_room_ = false;
   if (memory_.defined()) {
     take_back();
-    is_lent_ = false;
+    shared_is_lent_ = false;
   }
   pool_->give(std::exchange(memory_, at::Tensor()));
   std::erase(pool_->whole_, this);
@@ -531,13 +558,29 @@ void ShardedMemory::after_use() noexcept {
 }
 
 at::Tensor ShardedMemory::own_range(const at::Tensor& whole) const {
-  return whole.narrow(0, pool_->own_part() * share(), share());
+  return whole.narrow(0, pool_->own_part() * part_elements(), part_elements());
 }
 
-/// Into the whole that all ranks have.
+/// The others go on reading shared values outside of a step.
+void ShardedMemory::make_writable() {
+  if (!shared_.defined()) {
+    return;
+  }
+  is_stale_ = pool_->stale_ = true;
+  if (!pool_->in_step_ && part_.data_ptr() == own_range(shared_).data_ptr()) {
+    part_ = part_.clone();
+  }
+}
+
+/// Puts the part where all ranks read it.
 void ShardedMemory::hand_out() {
-  if (const at::Tensor own = own_range(shared_); own.data_ptr() != part_.data_ptr()) {
+  if (!std::exchange(is_stale_, false)) {
+    return;
+  }
+  const at::Tensor own = own_range(shared_);
+  if (own.data_ptr() != part_.data_ptr()) {
     own.copy_(part_);
+    part_ = own.dtype() == part_.dtype() ? own : part_;
   }
 }
 
@@ -549,8 +592,8 @@ void ShardedMemory::copy_shared() {
 
 void ShardedMemory::start() {
   if (shared_.defined()) {
-    pool_->set_readable(true, *this);
-    if (!std::exchange(is_lent_, true)) {
+    pool_->see_all_parts();
+    if (!std::exchange(shared_is_lent_, true)) {
       lend(shared_);
     }
     return;
@@ -584,11 +627,12 @@ void ShardedMemory::finish() {
 
 /// What was written into the whole.
 void ShardedMemory::take_over() {
-  if (!std::exchange(dirty_, false)) {
+  if (!dirty_) {
     return;
   }
+  dirty_ = uses_ > 0;  // an operator may be about to write
   const Apart apart;
-  pool_->set_readable(false, *this);
+  make_writable();
   const at::Tensor written = own_range(memory_);
   if (!pool_->options_.has_masters || written.scalar_type() == part_.scalar_type()) {
     part_.copy_(written);

@@ -57,8 +57,9 @@ struct PoolOptions {
 /// Decides which sharded memories of a rank are whole, and in which order they are gathered.
 ///
 /// All ranks of the group must use the memories in the same order, those that they share excepted.
-/// Shared wholes are in one of two states, of all ranks together: each rank writes its parts, or
-/// all may be read. Who needs the other state waits until all ranks have come. Thread-safe.
+/// Shared wholes are read without anybody. In a step each rank writes its parts in place; what it
+/// writes at other times waits in memory of its own until somebody uses a whole, for which all
+/// ranks then meet. Thread-safe.
 class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
  public:
   MemoryPool(comm::Group group, PoolOptions options)
@@ -83,8 +84,8 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   /// Says that this rank has written its parts. Collective where memory is shared.
   void end_writes();
 
-  /// Calls `tell` before each gather, and before ranks meet about shared memory, for ranks that do
-  /// not come by themselves; empty: nobody is told.
+  /// Calls `tell` before each gather, and before ranks meet to see what all have written, for ranks
+  /// that do not come by themselves; empty: nobody is told.
   void tell_by(std::function<void(uint32_t told)> tell);
   /// Takes part in what another rank told of. Collective.
   void follow(uint32_t told);
@@ -108,8 +109,11 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
                                      const at::TensorOptions& whole,
                                      const at::TensorOptions& part) const;
   [[nodiscard]] at::Tensor make_shared(int64_t elements, const at::TensorOptions& options) const;
-  void set_readable(bool readable, const ShardedMemory& by);
-  void meet(bool readable);
+  [[nodiscard]] std::vector<ShardedMemory*> shared() const;
+  void see_all_parts();
+  void publish();
+  void hand_out();
+  void meet();
   void use(ShardedMemory& memory, bool writes) noexcept;
   void bring(ShardedMemory& memory);
   void go_ahead(ShardedMemory& memory);
@@ -134,7 +138,9 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   std::function<void(uint32_t)> tell_{};
   /// Memory for wholes to come, on the CPU.
   std::vector<at::Tensor> spare_{};
-  bool readable_ = false;  // shared wholes; else each rank writes its parts of them
+  bool in_step_ = false;  // ranks write their parts of shared wholes in place
+  bool stale_ = false;    // this rank has written parts that the others do not see yet
+  uint32_t publications_ = 0;
   std::exception_ptr error_{};
 };
 
@@ -159,6 +165,7 @@ class ShardedMemory final : public engine::ComingMemory {
 
   /// Returns this rank's elements, flat. They are always there.
   [[nodiscard]] at::Tensor part();
+  [[nodiscard]] at::ScalarType part_type() const;
   /// Returns which elements of a dense view of the flat tensor are in the part, in their order in
   /// memory, and those elements.
   [[nodiscard]] IndexRange range_of(const at::Tensor& view) const {
@@ -197,27 +204,29 @@ class ShardedMemory final : public engine::ComingMemory {
   [[nodiscard]] IndexRange range_of_part(const at::Tensor& view, int number) const;
   [[nodiscard]] at::Tensor own_range(const at::Tensor& whole) const;
   void start();
+  void make_writable();
   void copy_shared();
   void hand_out();
   void finish();
   void let_go() noexcept;
   void take_over();
-  [[nodiscard]] int64_t share() const { return part_.numel(); }
-  [[nodiscard]] int64_t elements() const { return share() * pool_->group().size(); }
+  [[nodiscard]] int64_t part_elements() const { return part_.numel(); }
+  [[nodiscard]] int64_t elements() const { return part_elements() * pool_->group().size(); }
 
   const std::shared_ptr<MemoryPool> pool_;
   const uint32_t number_;
   const at::TensorOptions options_;  // of the whole
   const at::Tensor shared_;          // the whole that all ranks have; undefined: each has its own
-  at::Tensor part_;                  // in shared_, if types agree
+  at::Tensor part_;      // in shared_ if types agree, unless it was written outside of a step
   at::Tensor memory_{};  // for a whole of this rank's own; undefined where there is none
   comm::Work coming_{};
   bool is_coming_ = false;
-  bool is_lent_ = false;  // shared_
-  bool dirty_ = false;    // the whole has been written
-  bool is_room_ = false;  // it is not to go before drop() or keep()
-  int holds_ = 0;         // … before so many release()
-  int uses_ = 0;          // operators that are running
+  bool shared_is_lent_ = false;  // shared_
+  bool dirty_ = false;           // the whole has been written
+  bool is_stale_ = false;        // the part has, and the others do not see it yet
+  bool is_room_ = false;         // it is not to go before drop() or keep()
+  int holds_ = 0;                // … before so many release()
+  int uses_ = 0;                 // operators that are running
 };
 
 /// Makes flat tensors in the pool, for make_buckets().

@@ -193,6 +193,25 @@ TEST(MixedPrecision, GathersHalfTheBytesAndKeepsMasters) {
   });
 }
 
+/// Nobody need come who has nothing to do with it.
+TEST(MixedPrecision, ARankReadsAloneAfterItsStateWasRead) {
+  const auto outcomes = testing::try_ranks_over("shm", [&](const comm::Group& group) {
+    auto model = fully_shard(PlainBlocks(), group, {.shard = mixed_units(policies()[0])});
+    optim::Optimizer optimizer = adam(model);
+    (void)model.divide_step(optimizer);
+    model(input_of(group.rank(), 0)).square().mean().backward();
+    optimizer.step();
+    const optim::OptimizerState state = optimizer.state_dict();
+    if (group.rank() == 0) {
+      EXPECT_FALSE(at::isnan(model->in->weight.sum()).item<bool>());
+    }
+    comm::barrier(group);
+  });
+  for (const test::RankOutcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.error, "");
+  }
+}
+
 /// A model goes out and comes back rounded, its masters by the optimizer's state.
 TEST(MixedPrecision, AStateBringsTheMasters) {
   for (const auto& [size, degree] : {std::pair(3, 0), {4, 2}}) {

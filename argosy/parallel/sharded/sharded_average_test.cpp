@@ -1,4 +1,5 @@
 /// An average of a model's weights, while the ranks that divide it divide it in other ways.
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -116,6 +117,28 @@ TEST(ShardedAverage, KeepsItsOrderWhereTheFormatIsDecidedLater) {
     both.update();
     both.compare("decided");
   });
+}
+
+/// What a rank puts back asks nobody, so that it can while it unwinds.
+TEST(ShardedAverage, IsPutBackWhereAnotherRankIsGone) {
+  const auto outcomes = testing::try_ranks_over(
+      "shm",
+      [](const comm::Group& group) {
+        Averages both(group);
+        both.train(0);
+        both.update();
+        {
+          const optim::Averaged applied(*both.average);
+          (void)both.net->head->weight.sum();
+          if (group.rank() == 1) {
+            throw DataError("test", "gone");
+          }
+        }
+        EXPECT_TRUE(at::isnan(both.net->head->weight.sum()).item<bool>());
+        EXPECT_THROW((void)(*both.wrapper)(at::ones({1, 8, 3, 3})), CommError);
+      },
+      std::chrono::milliseconds(1500));
+  EXPECT_EQ(outcomes[0].error, "");
 }
 
 }  // namespace

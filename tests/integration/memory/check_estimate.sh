@@ -60,5 +60,8 @@ check 2 "${gpt[@]}" --mesh dp=2 --hosts 2
 check 2 "${gpt[@]}" --mesh sharding=2 --stage 1 --hosts 2
 check 2 "${gpt[@]}" --mesh sharding=2 --stage 2 --hosts 2 --amp bfloat16
 check 2 "${llama[@]}" --mesh sharding=2 --stage 2 --hosts 2 --recompute
+unit=$((12 * 192 * 192 * 4))
+check 2 "${gpt[@]}" --mesh sharding=2 --hosts 2
+check 2 "${gpt[@]}" --mesh sharding=2 --hosts 2 "${pure[@]}"
 echo "$compared layouts were compared"
 exit "$failed"
