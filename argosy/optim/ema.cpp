@@ -177,7 +177,7 @@ std::string ExponentialMovingAverage::parameters() const {
 /// Where ranks divide the model, a tensor that is gathered when it is read.
 at::Tensor ExponentialMovingAverage::whole_average(std::size_t i) const {
   const at::Tensor own = own_[i].second;
-  const at::Tensor average = average_here(i);
+  at::Tensor average = average_here(i);
   const auto part = engine::own_part(own);
   if (!part.has_value()) {
     return average;
