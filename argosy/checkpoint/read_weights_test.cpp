@@ -216,7 +216,7 @@ TEST_F(ShardedWeights, AMissingShardIsNamed) {
 TEST_F(ShardedWeights, ATensorInTwoShardsIsNamed) {
   write_safetensors(path("model-2.safetensors"), {{"b", second_}, {"c", third_}});
   const std::string twice =
-      "expected it in one shard, model-1.safetensors, got it in model-2.safetensors too";
+      "expected it in the shard model-1.safetensors, got it in model-2.safetensors too";
   EXPECT_THAT(error_with(kBoth), AllOf(HasSubstr("\"b\""), HasSubstr(twice)));
   const char* const without = R"({"a": "model-1.safetensors", "c": "model-2.safetensors"})";
   EXPECT_THAT(error_with(without), AllOf(HasSubstr("\"b\""), HasSubstr("in one shard")));
