@@ -315,7 +315,7 @@ TEST(FullyShard, ARankSendsAtMostHalfMoreThanDataParallelism) {
       if (divides) {
         options.shard = small_units();
       }
-      Wrapper model(Blocks(64, 6), group, options);
+      Wrapper model(Blocks(256, 6), group, options);  // large beside what rounds units up
       optim::Optimizer optimizer = optim::Adam(model, {.lr = 0.01});
       (void)model.divide_step(optimizer);
       for (int step = 0; step < 3; ++step) {  // the order of the units is known after the first
@@ -329,9 +329,9 @@ TEST(FullyShard, ARankSendsAtMostHalfMoreThanDataParallelism) {
     const double plain = step_bytes(/*divides=*/false, /*share=*/false);
     const double gathered = step_bytes(/*divides=*/true, /*share=*/false);
     EXPECT_GT(gathered, 1.2 * plain);
-    EXPECT_LE(gathered, 1.52 * plain) << "units of a small model are rounded up";
+    EXPECT_LE(gathered, 1.5 * plain);
     if (comm::share_memory(64, group) != nullptr) {
-      EXPECT_LE(step_bytes(/*divides=*/true, /*share=*/true), 0.54 * plain) << "gradients only";
+      EXPECT_LE(step_bytes(/*divides=*/true, /*share=*/true), 0.52 * plain) << "gradients only";
     }
     remove_hook(group, sent);
   });

@@ -221,12 +221,12 @@ class ShardedMemory final : public engine::ComingMemory {
   at::Tensor memory_{};  // for a whole of this rank's own; undefined where there is none
   comm::Work coming_{};
   bool is_coming_ = false;
-  bool shared_is_lent_ = false;  // shared_
-  bool dirty_ = false;           // the whole has been written
-  bool is_stale_ = false;        // the part has, and the others do not see it yet
-  bool is_room_ = false;         // it is not to go before drop() or keep()
-  int holds_ = 0;                // … before so many release()
-  int uses_ = 0;                 // operators that are running
+  bool shared_is_lent_ = false;
+  bool dirty_ = false;     // the whole has been written
+  bool is_stale_ = false;  // the part has, and the others do not see it yet
+  bool is_room_ = false;   // it is not to go before drop() or keep()
+  int holds_ = 0;          // … before so many release()
+  int uses_ = 0;           // operators that are running
 };
 
 /// Makes flat tensors in the pool, for make_buckets().
