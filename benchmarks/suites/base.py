@@ -72,7 +72,7 @@ def wall_ms(run):
 
 
 def check_step(exact_end, start=1e-4):
-    """Loss must fall, ranks agree, all variants start (and end) at the same loss, and what tells a checksum at the same.
+    """Loss must fall, ranks agree, variants start (and end) at the same loss; those that tell a checksum, at the same.
 
     start: how far the first losses may be apart, of their size.
     """
@@ -87,8 +87,9 @@ def check_step(exact_end, start=1e-4):
             for key, apart in [("loss_first", start)] + ([("loss_last", 1e-4)] if exact_end else []):
                 if abs(mine[key] - other[key]) > apart * abs(other[key]):
                     return f"{key} is {mine[key]}, another variant's is {other[key]}"
-            if "checksum" in mine and "checksum" in other and mine["checksum"] != other["checksum"]:
-                return f"checksum is {mine['checksum']}, another variant's is {other['checksum']}"
+            sums = [run["layout_checksum"] for run in (mine, other) if "layout_checksum" in run]
+            if len(set(sums)) > 1:
+                return f"the checksum of the parameters is {sums[0]}, another variant's is {sums[1]}"
         return None
 
     return check

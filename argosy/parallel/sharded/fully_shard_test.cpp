@@ -180,7 +180,7 @@ TEST(FullyShard, WhatAllWriteIsKeptOnce) {
     for (int step = 0; step < 3; ++step) {
       for (testing::ShardedBlocks* const model : {&pair.sharded, &pair.plain}) {
         const torch::NoGradGuard no_grad;
-        for (at::Tensor parameter : model->parameters()) {
+        for (const at::Tensor& parameter : model->parameters()) {
           parameter.mul_(1.5);
           parameter.add_(parameter.mean());
         }
