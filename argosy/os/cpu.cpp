@@ -113,6 +113,9 @@ Cpu usable_cpu() {
   result.avx512 =
       __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+  // Compilers' tests name it only since lately; the kernel lists what it has enabled.
+  const Result<std::string> info = read_file("/proc/cpuinfo");
+  result.amx_bf16 = info.ok() && info->find(" amx_bf16") != std::string::npos;
 #endif
   return result;
 }

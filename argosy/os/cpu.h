@@ -13,8 +13,9 @@ struct Cpu {
   int cores = 1;
   /// Distinct physical cores among the affinity mask.
   int physical_cores = 1;
-  bool avx2 = false;    ///< AVX2 with FMA, in the CPU and enabled by the system
-  bool avx512 = false;  ///< AVX-512 F, BW, DQ and VL, likewise
+  bool avx2 = false;      ///< AVX2 with FMA, in the CPU and enabled by the system
+  bool avx512 = false;    ///< AVX-512 F, BW, DQ and VL, likewise
+  bool amx_bf16 = false;  ///< matrix instructions (AMX) for bf16, likewise
 };
 
 /// Reads the present state. Others may change the affinity mask and the quota of a running process.

@@ -11,6 +11,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
+#include "argosy/vision/ops/convolution.h"
 #include "argosy/vision/ops/norm_relu.h"
 
 namespace argosy::vision {
@@ -69,10 +70,10 @@ class BlockImpl final : public nn::Cloneable<BlockImpl> {
     const auto [in, planes, stride, bottleneck, groups, width_per_group] = options_;
     convs_.clear();
     norms_.clear();
-    nn::Sequential shortcut{nullptr};
-    if (stride != 1 || in != options_.out()) {  // draws its numbers first, and is the last module
-      nn::Conv2d projection = conv(in, options_.out(), 1, stride);
-      shortcut = nn::Sequential(std::move(projection), engine::BatchNorm2d(options_.out()));
+    const bool projects = stride != 1 || in != options_.out();
+    if (projects) {  // draws its numbers first, and is the last module
+      projection_ = conv(in, options_.out(), 1, stride);
+      projection_norm_ = engine::BatchNorm2d(options_.out());
     }
     if (bottleneck) {
       const int64_t width = options_.width();
@@ -83,24 +84,27 @@ class BlockImpl final : public nn::Cloneable<BlockImpl> {
       add(conv(in, planes, 3, stride), planes);
       add(conv(planes, planes, 3, 1), planes);
     }
-    if (!shortcut.is_empty()) {
-      downsample_ = register_module("downsample", std::move(shortcut));
+    if (projects) {
+      register_module("downsample", nn::Sequential(projection_, projection_norm_));
     }
   }
 
   at::Tensor forward(const at::Tensor& input) {
     at::Tensor x = input;
     for (size_t i = 0; i + 1 < convs_.size(); ++i) {
-      x = ops::norm_relu(norms_[i], convs_[i](x));
+      x = ops::norm_relu(norms_[i], ops::convolution(convs_[i], x));
     }
-    x = convs_.back()(x);
-    return ops::norm_add_relu(
-        norms_.back(), x, downsample_.is_empty() ? input : downsample_->forward(input));
+    x = ops::convolution(convs_.back(), x);
+    return ops::norm_add_relu(norms_.back(), x, shortcut(input));
   }
 
   void zero_last_norm() { nn::init::zeros_(norms_.back()->weight); }
 
  private:
+  at::Tensor shortcut(const at::Tensor& input) {
+    return projection_.is_empty() ? input : projection_norm_(ops::convolution(projection_, input));
+  }
+
   void add(nn::Conv2d conv, int64_t channels) {
     const std::string number = std::to_string(convs_.size() + 1);
     convs_.push_back(register_module("conv" + number, std::move(conv)));
@@ -110,7 +114,8 @@ class BlockImpl final : public nn::Cloneable<BlockImpl> {
   BlockOptions options_;
   std::vector<nn::Conv2d> convs_;
   std::vector<engine::BatchNorm2d> norms_;
-  nn::Sequential downsample_{nullptr};
+  nn::Conv2d projection_{nullptr};
+  engine::BatchNorm2d projection_norm_{nullptr};
 };
 TORCH_MODULE(Block);
 

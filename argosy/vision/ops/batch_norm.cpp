@@ -26,10 +26,9 @@ constexpr double kFar = 1e3;
 /// variance.
 Moments moments_around(const float* shift, const at::Tensor& images) {
   const kernels::ImageShape row = row_of(images);
-  const auto* const x = images.data_ptr<float>();
   const std::vector<double> sums = sums_over_parts(
       row, [&](int64_t at, const kernels::ImageShape& part, double* first, double* second) {
-        kernels::add_moments(x + at, part, shift, first, second);
+        kernels::add_moments(pixels_of(images, at), part, shift, first, second);
       });
   const auto count = values_per_channel(images);
   Moments out;
@@ -46,7 +45,9 @@ Moments moments_around(const float* shift, const at::Tensor& images) {
 }
 
 engine::ChannelMoments moments_of(const at::Tensor& images) {
-  const Moments from_first_pixel = moments_around(images.data_ptr<float>(), images);
+  const at::Tensor first =
+      images.select(0, 0).slice(1, 0, 1).slice(2, 0, 1).to(at::kFloat).contiguous();
+  const Moments from_first_pixel = moments_around(first.data_ptr<float>(), images);
   if (!from_first_pixel.far) {
     return from_first_pixel.channels;
   }
@@ -104,9 +105,10 @@ std::vector<double> sums_over(int64_t chunks, int64_t channels, const Add& add) 
 
 bool can_fuse(const engine::NormState& norm, const at::Tensor& images) {
   return norm.training && norm.options.affine() && images.dim() == 4 &&
-         images.scalar_type() == at::kFloat && images.device().is_cpu() &&
-         norm.weight.scalar_type() == at::kFloat && images.size(1) == norm.weight.numel() &&
-         images.numel() > images.size(1) && images.is_contiguous(kLast);
+         (images.scalar_type() == at::kFloat || images.scalar_type() == at::kBFloat16) &&
+         images.device().is_cpu() && norm.weight.scalar_type() == at::kFloat &&
+         images.size(1) == norm.weight.numel() && images.numel() > images.size(1) &&
+         images.is_contiguous(kLast);
 }
 
 Norm::Norm(const torch::nn::BatchNorm2d& norm)
@@ -118,6 +120,19 @@ Norm::Norm(const torch::nn::BatchNorm2d& norm)
              .num_batches_tracked = norm->num_batches_tracked,
              .training = norm->is_training(),
              .peers = {}} {}
+
+kernels::PixelsToWrite pixels_to_write(const at::Tensor& images, int64_t first) {
+  if (!images.defined()) {
+    return {};
+  }
+  return {.data = static_cast<char*>(images.data_ptr()) + first * images.element_size(),
+          .bf16 = images.scalar_type() == at::kBFloat16};
+}
+
+kernels::Pixels pixels_of(const at::Tensor& images, int64_t first) {
+  const kernels::PixelsToWrite same = pixels_to_write(images, first);
+  return {.data = same.data, .bf16 = same.bf16};
+}
 
 kernels::ImageShape shape_of(const at::Tensor& images) {
   return {.height = images.size(2), .width = images.size(3), .channels = images.size(1)};

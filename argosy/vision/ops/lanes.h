@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "argosy/base/simd.h"
+#include "argosy/vision/ops/pixels.h"
 
 // Internal to the kernels of this room: vectors over channels that lie side by side.
 namespace argosy::vision::kernels {
@@ -17,6 +18,8 @@ inline constexpr int64_t kRun = 64;
 inline constexpr int64_t kLanes = 16;
 using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
 using Ints = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
+using Words = uint32_t __attribute__((vector_size(kLanes * sizeof(uint32_t))));
+using Shorts = uint16_t __attribute__((vector_size(kLanes * sizeof(uint16_t))));
 
 /// Some channels side by side: all lanes, or as many as an image's channels have left.
 template <bool kFull>
@@ -36,12 +39,34 @@ struct Lanes {
   ARGOSY_KERNEL_INLINE void store(const Vector& from, T* to) const {
     std::memcpy(to, &from, kFull ? sizeof from : static_cast<std::size_t>(count) * sizeof(T));
   }
+  ARGOSY_KERNEL_INLINE void load(const BF16* from, Floats& to) const {
+    Shorts halves;
+    load(&from->bits, halves);
+    to = reinterpret_cast<Floats>(__builtin_convertvector(halves, Words) << 16);
+  }
+  /// Rounds to the nearest, and in the middle to the even one. NaN stays NaN.
+  ARGOSY_KERNEL_INLINE void store(const Floats& from, BF16* to) const {
+    const Words bits = reinterpret_cast<Words>(from);
+    const Words rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    const Words nan = (bits >> 16) | 0x40;
+    store(__builtin_convertvector(from == from ? rounded : nan, Shorts), &to->bits);
+  }
   ARGOSY_KERNEL_INLINE void add(const Floats& values, double* to) const {
     for (int64_t i = 0; i < (kFull ? kLanes : count); ++i) {
       to[i] += static_cast<double>(values[i]);
     }
   }
 };
+
+/// Calls body(T()) with the type T of the pixels' elements.
+template <typename AnyPixels, typename Body>
+ARGOSY_KERNEL_INLINE void with_type_of(const AnyPixels& pixels, const Body& body) {
+  if (pixels.bf16) {
+    body(BF16{});
+  } else {
+    body(float{});
+  }
+}
 
 /// Calls body(lanes, first channel) for all channels.
 template <typename Body>

@@ -14,10 +14,9 @@ ARGOSY_KERNEL_INLINE Floats through(const Floats& gradient, const Floats& value)
   return value <= Floats{} ? Floats{} : gradient;
 }
 
-}  // namespace
-
-ARGOSY_KERNEL void add_moments(
-    const float* x, const ImageShape& image, const float* shift, double* sums, double* squares) {
+template <typename T>
+ARGOSY_KERNEL_INLINE void add_moments_of(
+    const T* x, const ImageShape& image, const float* shift, double* sums, double* squares) {
   const int64_t channels = image.channels;
   const int64_t positions = image.height * image.width;
   for (int64_t begin = 0; begin < positions; begin += kRun) {
@@ -44,12 +43,13 @@ ARGOSY_KERNEL void add_moments(
   }
 }
 
-ARGOSY_KERNEL void norm_relu(const float* x,
-                             const float* residual,
-                             const ImageShape& image,
-                             const float* scale,
-                             const float* offset,
-                             float* y) {
+template <typename T>
+ARGOSY_KERNEL_INLINE void norm_relu_of(const T* x,
+                                       const T* residual,
+                                       const ImageShape& image,
+                                       const float* scale,
+                                       const float* offset,
+                                       T* y) {
   const int64_t positions = image.height * image.width;
   for (int64_t i = 0; i < positions; ++i) {
     const int64_t at = i * image.channels;
@@ -68,17 +68,18 @@ ARGOSY_KERNEL void norm_relu(const float* x,
   }
 }
 
-ARGOSY_KERNEL void add_relu_gradient_sums(const float* dy,
-                                          const float* x,
-                                          const float* y,
-                                          const ImageShape& image,
-                                          const float* mean,
-                                          const float* inverse_std,
-                                          const float* scale,
-                                          const float* offset,
-                                          float* passed,
-                                          double* sums,
-                                          double* products) {
+template <typename T>
+ARGOSY_KERNEL_INLINE void add_relu_gradient_sums_of(const T* dy,
+                                                    const T* x,
+                                                    const T* y,
+                                                    const ImageShape& image,
+                                                    const float* mean,
+                                                    const float* inverse_std,
+                                                    const float* scale,
+                                                    const float* offset,
+                                                    T* passed,
+                                                    double* sums,
+                                                    double* products) {
   const int64_t channels = image.channels;
   const int64_t positions = image.height * image.width;
   for (int64_t begin = 0; begin < positions; begin += kRun) {
@@ -117,15 +118,16 @@ ARGOSY_KERNEL void add_relu_gradient_sums(const float* dy,
   }
 }
 
-ARGOSY_KERNEL void norm_relu_gradient(const float* dy,
-                                      const float* x,
-                                      const ImageShape& image,
-                                      const float* mean,
-                                      const float* scale,
-                                      const float* offset,
-                                      const float* slope,
-                                      const float* level,
-                                      float* dx) {
+template <typename T>
+ARGOSY_KERNEL_INLINE void norm_relu_gradient_of(const T* dy,
+                                                const T* x,
+                                                const ImageShape& image,
+                                                const float* mean,
+                                                const float* scale,
+                                                const float* offset,
+                                                const float* slope,
+                                                const float* level,
+                                                T* dx) {
   const int64_t positions = image.height * image.width;
   for (int64_t i = 0; i < positions; ++i) {
     const int64_t at = i * image.channels;
@@ -144,6 +146,72 @@ ARGOSY_KERNEL void norm_relu_gradient(const float* dy,
       lanes.store(Floats((value - centre) * by + base + gradient * factor), dx + at + c);
     });
   }
+}
+
+}  // namespace
+
+// Kernels are compiled several times, which templates cannot be: each chooses the type inside.
+
+ARGOSY_KERNEL void add_moments(
+    Pixels x, const ImageShape& image, const float* shift, double* sums, double* squares) {
+  with_type_of(x, [&](auto element) ARGOSY_KERNEL_LAMBDA {
+    add_moments_of(x.as<decltype(element)>(), image, shift, sums, squares);
+  });
+}
+
+ARGOSY_KERNEL void norm_relu(Pixels x,
+                             Pixels residual,
+                             const ImageShape& image,
+                             const float* scale,
+                             const float* offset,
+                             PixelsToWrite y) {
+  with_type_of(x, [&](auto element) ARGOSY_KERNEL_LAMBDA {
+    using T = decltype(element);
+    norm_relu_of(x.as<T>(), residual.as<T>(), image, scale, offset, y.as<T>());
+  });
+}
+
+ARGOSY_KERNEL void add_relu_gradient_sums(Pixels dy,
+                                          Pixels x,
+                                          Pixels y,
+                                          const ImageShape& image,
+                                          const float* mean,
+                                          const float* inverse_std,
+                                          const float* scale,
+                                          const float* offset,
+                                          PixelsToWrite passed,
+                                          double* sums,
+                                          double* products) {
+  with_type_of(x, [&](auto element) ARGOSY_KERNEL_LAMBDA {
+    using T = decltype(element);
+    add_relu_gradient_sums_of(dy.as<T>(),
+                              x.as<T>(),
+                              y.as<T>(),
+                              image,
+                              mean,
+                              inverse_std,
+                              scale,
+                              offset,
+                              passed.as<T>(),
+                              sums,
+                              products);
+  });
+}
+
+ARGOSY_KERNEL void norm_relu_gradient(Pixels dy,
+                                      Pixels x,
+                                      const ImageShape& image,
+                                      const float* mean,
+                                      const float* scale,
+                                      const float* offset,
+                                      const float* slope,
+                                      const float* level,
+                                      PixelsToWrite dx) {
+  with_type_of(x, [&](auto element) ARGOSY_KERNEL_LAMBDA {
+    using T = decltype(element);
+    norm_relu_gradient_of(
+        dy.as<T>(), x.as<T>(), image, mean, scale, offset, slope, level, dx.as<T>());
+  });
 }
 
 }  // namespace argosy::vision::kernels

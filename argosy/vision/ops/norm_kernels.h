@@ -2,7 +2,10 @@
 
 #include <cstdint>
 
-// Internal to the room. Loops over f32 images whose channels lie side by side (H, W, C).
+#include "argosy/vision/ops/pixels.h"
+
+// Internal to the room. Loops over images of f32 or bf16 whose channels lie side by side (H, W, C).
+// They compute in f32.
 namespace argosy::vision::kernels {
 
 struct ImageShape {
@@ -17,41 +20,41 @@ struct ImageShape {
 
 /// Adds, per channel, the sums of (x - shift) and of its square to `sums` and `squares`.
 void add_moments(
-    const float* x, const ImageShape& image, const float* shift, double* sums, double* squares);
+    Pixels x, const ImageShape& image, const float* shift, double* sums, double* squares);
 
-/// y = max(0, x·scale + offset + residual); `residual` may be null.
-void norm_relu(const float* x,
-               const float* residual,
+/// y = max(0, x·scale + offset + residual); `residual` need not exist.
+void norm_relu(Pixels x,
+               Pixels residual,
                const ImageShape& image,
                const float* scale,
                const float* offset,
-               float* y);
+               PixelsToWrite y);
 
 /// Adds, per channel, the sums of dy and of dy times the normalized x where relu passes them: where
-/// y is positive or, if `y` is null, where x·scale + offset is. Writes that part of dy to `passed`
-/// unless it is null.
-void add_relu_gradient_sums(const float* dy,
-                            const float* x,
-                            const float* y,
+/// y is positive or, without a `y`, where x·scale + offset is. Writes that part of dy to `passed`
+/// if it exists.
+void add_relu_gradient_sums(Pixels dy,
+                            Pixels x,
+                            Pixels y,
                             const ImageShape& image,
                             const float* mean,
                             const float* inverse_std,
                             const float* scale,
                             const float* offset,
-                            float* passed,
+                            PixelsToWrite passed,
                             double* sums,
                             double* products);
 
 /// dx = slope·(x - mean) + level + scale·dy. The last term counts only where x·scale + offset is
 /// positive, or everywhere if `offset` is null.
-void norm_relu_gradient(const float* dy,
-                        const float* x,
+void norm_relu_gradient(Pixels dy,
+                        Pixels x,
                         const ImageShape& image,
                         const float* mean,
                         const float* scale,
                         const float* offset,
                         const float* slope,
                         const float* level,
-                        float* dx);
+                        PixelsToWrite dx);
 
 }  // namespace argosy::vision::kernels

@@ -23,15 +23,14 @@ ARGOSY_KERNEL_INLINE void consider(
   best.place = better ? Ints{} + place : best.place;
 }
 
-}  // namespace
-
-ARGOSY_KERNEL void norm_pool_relu(const float* x,
-                                  const ImageShape& image,
-                                  const float* scale,
-                                  const float* offset,
-                                  float* y,
-                                  float* chosen,
-                                  int32_t* where) {
+template <typename T>
+ARGOSY_KERNEL_INLINE void norm_pool_relu_of(const T* x,
+                                            const ImageShape& image,
+                                            const float* scale,
+                                            const float* offset,
+                                            T* y,
+                                            T* chosen,
+                                            int32_t* where) {
   const int64_t channels = image.channels;
   const int64_t row = image.width * channels;
   for (int64_t h = 0; h < image.height / 2; ++h) {
@@ -39,7 +38,7 @@ ARGOSY_KERNEL void norm_pool_relu(const float* x,
       Floats factor, summand, next;
       lanes.load(scale + c, factor);
       lanes.load(offset + c, summand);
-      const float* top = x + 2 * h * row + c;
+      const T* top = x + 2 * h * row + c;
       int64_t out = h * (image.width / 2) * channels + c;
       for (int64_t w = 0; w < image.width / 2; ++w, top += 2 * channels, out += channels) {
         Choice best{};
@@ -60,14 +59,15 @@ ARGOSY_KERNEL void norm_pool_relu(const float* x,
   }
 }
 
-ARGOSY_KERNEL void add_gradient_sums(const float* dy,
-                                     const float* chosen,
-                                     const int32_t* where,
-                                     const ImageShape& image,
-                                     const float* mean,
-                                     const float* inverse_std,
-                                     double* sums,
-                                     double* products) {
+template <typename T>
+ARGOSY_KERNEL_INLINE void add_gradient_sums_of(const T* dy,
+                                               const T* chosen,
+                                               const int32_t* where,
+                                               const ImageShape& image,
+                                               const float* mean,
+                                               const float* inverse_std,
+                                               double* sums,
+                                               double* products) {
   const int64_t channels = image.channels;
   const int64_t positions = (image.height / 2) * (image.width / 2);
   for (int64_t begin = 0; begin < positions; begin += kRun) {
@@ -91,15 +91,16 @@ ARGOSY_KERNEL void add_gradient_sums(const float* dy,
   }
 }
 
-ARGOSY_KERNEL void spread_gradient(const float* x,
-                                   const float* dy,
-                                   const int32_t* where,
-                                   const ImageShape& image,
-                                   const float* mean,
-                                   const float* scale,
-                                   const float* slope,
-                                   const float* level,
-                                   float* dx) {
+template <typename T>
+ARGOSY_KERNEL_INLINE void spread_gradient_of(const T* x,
+                                             const T* dy,
+                                             const int32_t* where,
+                                             const ImageShape& image,
+                                             const float* mean,
+                                             const float* scale,
+                                             const float* slope,
+                                             const float* level,
+                                             T* dx) {
   const int64_t channels = image.channels;
   const int64_t row = image.width * channels;
   for (int64_t h = 0; h < image.height; ++h) {
@@ -133,6 +134,51 @@ ARGOSY_KERNEL void spread_gradient(const float* x,
       }
     });
   }
+}
+
+}  // namespace
+
+ARGOSY_KERNEL void norm_pool_relu(Pixels x,
+                                  const ImageShape& image,
+                                  const float* scale,
+                                  const float* offset,
+                                  PixelsToWrite y,
+                                  PixelsToWrite chosen,
+                                  int32_t* where) {
+  with_type_of(x, [&](auto element) ARGOSY_KERNEL_LAMBDA {
+    using T = decltype(element);
+    norm_pool_relu_of(x.as<T>(), image, scale, offset, y.as<T>(), chosen.as<T>(), where);
+  });
+}
+
+ARGOSY_KERNEL void add_gradient_sums(Pixels dy,
+                                     Pixels chosen,
+                                     const int32_t* where,
+                                     const ImageShape& image,
+                                     const float* mean,
+                                     const float* inverse_std,
+                                     double* sums,
+                                     double* products) {
+  with_type_of(dy, [&](auto element) ARGOSY_KERNEL_LAMBDA {
+    using T = decltype(element);
+    add_gradient_sums_of(
+        dy.as<T>(), chosen.as<T>(), where, image, mean, inverse_std, sums, products);
+  });
+}
+
+ARGOSY_KERNEL void spread_gradient(Pixels x,
+                                   Pixels dy,
+                                   const int32_t* where,
+                                   const ImageShape& image,
+                                   const float* mean,
+                                   const float* scale,
+                                   const float* slope,
+                                   const float* level,
+                                   PixelsToWrite dx) {
+  with_type_of(x, [&](auto element) ARGOSY_KERNEL_LAMBDA {
+    using T = decltype(element);
+    spread_gradient_of(x.as<T>(), dy.as<T>(), where, image, mean, scale, slope, level, dx.as<T>());
+  });
 }
 
 }  // namespace argosy::vision::kernels

@@ -32,16 +32,16 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
     const kernels::ImageShape shape = shape_of(images);
     const at::Tensor scale = weight * inverse_std;
     const at::Tensor offset = bias - mean * scale;
-    at::Tensor y = pooled_like(images, at::kFloat);
-    const at::Tensor chosen = pooled_like(images, at::kFloat);
+    at::Tensor y = pooled_like(images, images.scalar_type());
+    const at::Tensor chosen = at::empty_like(y);
     const at::Tensor where = pooled_like(images, at::kInt);
     for_images(images.size(0), [&](int64_t n) {
-      kernels::norm_pool_relu(images.data_ptr<float>() + n * shape.elements(),
+      kernels::norm_pool_relu(pixels_of(images, n * shape.elements()),
                               shape,
                               scale.data_ptr<float>(),
                               offset.data_ptr<float>(),
-                              y.data_ptr<float>() + n * shape.pooled(),
-                              chosen.data_ptr<float>() + n * shape.pooled(),
+                              pixels_to_write(y, n * shape.pooled()),
+                              pixels_to_write(chosen, n * shape.pooled()),
                               where.data_ptr<int32_t>() + n * shape.pooled());
     });
     context->save_for_backward({images, weight, bias, mean, inverse_std, chosen, where});
@@ -80,13 +80,12 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
     const kernels::ImageShape shape = shape_of(images);
     const auto* const mean = saved[3].data_ptr<float>();
     const auto* const inverse_std = saved[4].data_ptr<float>();
-    const auto* const chosen = saved[5].data_ptr<float>();
     const auto* const where = saved[6].data_ptr<int32_t>();
     const std::vector<double> sums = sums_over_images(
         images.size(0), shape.channels, [&](int64_t n, double* first, double* second) {
           const int64_t at = n * shape.pooled();
-          kernels::add_gradient_sums(dy.data_ptr<float>() + at,
-                                     chosen + at,
+          kernels::add_gradient_sums(pixels_of(dy, at),
+                                     pixels_of(saved[5], at),
                                      where + at,
                                      shape,
                                      mean,
@@ -97,15 +96,15 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
     const NormGradient gradient = norm_gradient(sums, saved[1], saved[4], context);
     const at::Tensor dx = at::empty_like(images);
     for_images(images.size(0), [&](int64_t n) {
-      kernels::spread_gradient(images.data_ptr<float>() + n * shape.elements(),
-                               dy.data_ptr<float>() + n * shape.pooled(),
+      kernels::spread_gradient(pixels_of(images, n * shape.elements()),
+                               pixels_of(dy, n * shape.pooled()),
                                where + n * shape.pooled(),
                                shape,
                                mean,
                                gradient.scale.data(),
                                gradient.slope.data(),
                                gradient.level.data(),
-                               dx.data_ptr<float>() + n * shape.elements());
+                               pixels_to_write(dx, n * shape.elements()));
     });
     return {dx, gradient.weight, gradient.bias};
   }

@@ -15,8 +15,8 @@ namespace argosy::vision::ops {
 /// by 64 and in f64 beyond, with the same bits for any number of threads. Of equal values in a
 /// window the first counts; NaN stays NaN. A second derivative is taken through the three
 /// operators.
-/// In evaluation mode it is the three operators. So it is for anything but f32 on the CPU in
-/// channels_last with a weight and a bias.
+/// In evaluation mode it is the three operators. So it is for anything but images of f32 or bf16 on
+/// the CPU in channels_last with a weight and a bias of f32.
 [[nodiscard]] at::Tensor norm_pool_relu(const Norm& norm, const at::Tensor& images);
 
 }  // namespace argosy::vision::ops

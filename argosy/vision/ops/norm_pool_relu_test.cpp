@@ -117,6 +117,30 @@ TEST(NormPoolRelu, GivesTheSameBitsWithAnyNumberOfThreads) {
   EXPECT_TRUE(torch::equal(dw, dw2) && torch::equal(variance, variance2));
 }
 
+/// As f32 of the same numbers, with one rounding of what comes out.
+TEST(NormPoolRelu, ImagesOfBF16AreComputedInF32) {
+  for (const std::vector<int64_t>& sizes :
+       std::vector<std::vector<int64_t>>{{4, 16, 12, 12}, {3, 5, 7, 9}, {2, 33, 4, 3}}) {
+    SCOPED_TRACE(testing::Message() << at::IntArrayRef(sizes));
+    nn::BatchNorm2d one = norm_of(sizes[1]);
+    nn::BatchNorm2d three = norm_of(sizes[1]);
+    const at::Tensor x =
+        images_of(sizes).detach().to(at::kBFloat16).contiguous(kLast).requires_grad_();
+    const at::Tensor wide = x.detach().to(at::kFloat).requires_grad_();
+    const at::Tensor y = norm_pool_relu(one, x);
+    const at::Tensor expected = plain(three, wide);
+    EXPECT_EQ(y.scalar_type(), at::kBFloat16);
+    EXPECT_NE(y.grad_fn()->name().find("NormPoolRelu"), std::string::npos);
+    expect_close(y.to(at::kFloat), expected, 1.0 / 256, "values");
+    const at::Tensor dy = at::linspace(-1, 2, y.numel()).view(y.sizes()).to(at::kBFloat16);
+    y.backward(dy);
+    expected.backward(dy.to(at::kFloat));
+    expect_close(x.grad().to(at::kFloat), wide.grad(), 1.0 / 256, "gradient of the images");
+    expect_close(one->weight.grad(), three->weight.grad(), 1e-4, "of the weight");
+    expect_close(one->bias.grad(), three->bias.grad(), 1e-4, "of the bias");
+  }
+}
+
 TEST(NormPoolRelu, ASecondDerivativeIsTheOneOfTheThree) {
   const auto penalty = [](bool fused) {
     nn::BatchNorm2d norm = norm_of(4);

@@ -24,12 +24,12 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
     const at::Tensor offset = bias - batch.mean * scale;
     at::Tensor y = at::empty_like(images);
     for_parts(row_of(images), [&](int64_t at, const kernels::ImageShape& part) {
-      kernels::norm_relu(images.data_ptr<float>() + at,
-                         residual ? residual->data_ptr<float>() + at : nullptr,
+      kernels::norm_relu(pixels_of(images, at),
+                         residual ? pixels_of(*residual, at) : kernels::Pixels(),
                          part,
                          scale.data_ptr<float>(),
                          offset.data_ptr<float>(),
-                         y.data_ptr<float>() + at);
+                         pixels_to_write(y, at));
     });
     // Without a residual x tells where relu let something through.
     context->save_for_backward({images,
@@ -62,21 +62,20 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
     const at::Tensor& images = saved[0];
     const at::Tensor& y = saved[7];
     const kernels::ImageShape row = row_of(images);
-    const float* const x = images.data_ptr<float>();
     const float* const mean = saved[3].data_ptr<float>();
     const float* const offset = saved[6].data_ptr<float>();
     const at::Tensor passed = y.defined() ? at::empty_like(images) : at::Tensor();
     const auto add =
         [&](int64_t at, const kernels::ImageShape& part, double* first, double* second) {
-          kernels::add_relu_gradient_sums(dy.data_ptr<float>() + at,
-                                          x + at,
-                                          y.defined() ? y.data_ptr<float>() + at : nullptr,
+          kernels::add_relu_gradient_sums(pixels_of(dy, at),
+                                          pixels_of(images, at),
+                                          pixels_of(y, at),
                                           part,
                                           mean,
                                           saved[4].data_ptr<float>(),
                                           saved[5].data_ptr<float>(),
                                           offset,
-                                          y.defined() ? passed.data_ptr<float>() + at : nullptr,
+                                          pixels_to_write(passed, at),
                                           first,
                                           second);
         };
@@ -85,15 +84,15 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
     const at::Tensor dx = at::empty_like(images);
     const at::Tensor& left = y.defined() ? passed : dy;  // passed: what relu stops is gone
     for_parts(row, [&](int64_t at, const kernels::ImageShape& part) {
-      kernels::norm_relu_gradient(left.data_ptr<float>() + at,
-                                  x + at,
+      kernels::norm_relu_gradient(pixels_of(left, at),
+                                  pixels_of(images, at),
                                   part,
                                   mean,
                                   saved[5].data_ptr<float>(),
                                   y.defined() ? nullptr : offset,
                                   gradient.slope.data(),
                                   gradient.level.data(),
-                                  dx.data_ptr<float>() + at);
+                                  pixels_to_write(dx, at));
     });
     return {dx, gradient.weight, gradient.bias, passed};
   }

@@ -14,7 +14,7 @@ namespace argosy::vision::ops {
 /// 64 and in f64 beyond, with the same bits for any number of threads. NaN stays NaN. A second
 /// derivative is taken through libtorch's operators.
 /// In evaluation mode it is the two operators. So it is for anything but channels_last with a
-/// weight and a bias of f32, of images in f32 on the CPU, or in f32, f16 or bf16 on CUDA. There a
+/// weight and a bias of f32, of images in f32 or bf16 on the CPU, or in f16 too on CUDA. There a
 /// block's threads sum in f32 and the blocks are added in f64, always in one order; and it is the
 /// two operators for channels that are no whole vectors of 16 bytes, without a momentum, and for
 /// statistics over processes.

@@ -241,7 +241,69 @@ TEST(NormRelu, ASecondDerivativeIsThatOfTheOperators) {
   }
 }
 
-/// What a second derivative of 16-bit images goes through, which only CUDA has.
+/// As f32 of the same numbers, with one rounding of what comes out.
+TEST(NormRelu, ImagesOfBF16AreComputedInF32) {
+  constexpr double kRounding = 1.0 / 256;
+  for (const Residual kind : {Residual::kNone, Residual::kOther}) {
+    for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{
+             {4, 16, 12, 12}, {3, 5, 7, 9}, {2, 33, 4, 3}, {1, 64, 9, 9}, {2, 70, 5, 5}}) {
+      SCOPED_TRACE(testing::Message() << at::IntArrayRef(sizes));
+      nn::BatchNorm2d one = norm_of(sizes[1]), several = norm_of(sizes[1]);
+      const at::Tensor x = leaf(images_of(sizes, 3).to(at::kBFloat16).contiguous(kLast));
+      const at::Tensor wide = leaf(x.to(at::kFloat));
+      const at::Tensor residual = kind == Residual::kNone
+                                      ? at::Tensor()
+                                      : leaf(at::sin(wide.detach() * 3).to(at::kBFloat16));
+      const at::Tensor other = residual.defined() ? leaf(residual.to(at::kFloat)) : residual;
+      const at::Tensor y = fused(one, x, residual);
+      const at::Tensor expected = plain(several, wide, other);
+      EXPECT_EQ(y.scalar_type(), at::kBFloat16);
+      EXPECT_NE(y.grad_fn()->name().find("NormRelu"), std::string::npos);
+      expect_close(y.to(at::kFloat), expected, kRounding, "values");
+      const at::Tensor dy = at::linspace(-1, 2, y.numel()).view(y.sizes()).to(at::kBFloat16);
+      y.backward(dy);
+      expected.backward(dy.to(at::kFloat));
+      expect_close(x.grad().to(at::kFloat), wide.grad(), kRounding, "gradient of the images");
+      if (residual.defined()) {
+        EXPECT_TRUE(torch::equal(residual.grad().to(at::kFloat), other.grad()));
+      }
+      expect_close(one->weight.grad(), several->weight.grad(), 1e-4, "of the weight");
+      expect_close(one->bias.grad(), several->bias.grad(), 1e-4, "of the bias");
+      expect_close(one->running_mean, several->running_mean, 1e-5, "running mean");
+      expect_close(one->running_var, several->running_var, 1e-4, "running variance");
+    }
+  }
+}
+
+/// To the nearest, in the middle to the even one; what is no number stays it.
+TEST(NormRelu, RoundsToBF16AsLibtorchDoes) {
+  nn::BatchNorm2d norm = norm_of(16);
+  const torch::NoGradGuard no_grad;
+  norm->weight.fill_(0);  // the bias comes out, rounded
+  norm->bias.copy_(at::tensor({1.0F,
+                               1.00390625F,  // in the middle: down to even
+                               1.01171875F,  // in the middle: up to even
+                               1.00390637F,  // a little above the middle
+                               3.3895e38F,   // the largest of bf16
+                               3.4e38F,      // beyond it
+                               1e-40F,       // denormal
+                               9.2e-41F,     // the smallest bf16
+                               std::numeric_limits<float>::infinity(),
+                               std::numeric_limits<float>::quiet_NaN(),
+                               -1.0F,
+                               0.0F,
+                               0.1F,
+                               0.2F,
+                               0.3F,
+                               0.7F}));
+  const at::Tensor x = images_of({2, 16, 3, 3}).detach().to(at::kBFloat16).contiguous(kLast);
+  const at::Tensor y = norm_relu(norm, x).select(0, 0).select(1, 0).select(1, 0);
+  const at::Tensor expected = norm->bias.relu().to(at::kBFloat16);
+  EXPECT_TRUE(at::allclose(y.to(at::kFloat), expected.to(at::kFloat), 0, 0, /*equal_nan=*/true))
+      << y << expected;
+}
+
+/// What a second derivative of 16-bit images goes through.
 TEST(NormRelu, ImagesOf16BitsAreRecordedInF32) {
   for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
     const at::Tensor x = (images_of({3, 4, 6, 6}, 10).detach() * 300).to(type).contiguous(kLast);
