@@ -36,6 +36,30 @@ std::string loaded_blas() {
   return path;
 }
 
+Blas blas_in_use() {
+  static const Blas blas = classify_blas(loaded_blas());
+  return blas;
+}
+
+/// Whether the environment leaves oneDNN the instructions that a name of its settings contains.
+bool onednn_may_use(std::string_view instructions) {
+  for (const char* name : {"DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA"}) {
+    const std::string most = strings::to_lower(env::get(name).value_or("default"));
+    if (most != "default" && most != "all" && most.find(instructions) == std::string::npos) {
+      return false;
+    }
+  }
+  return true;
+}
+
+FastProducts find_fast_products() {
+  const os::Cpu cpu = os::usable_cpu();
+  const std::string most = strings::to_lower(env::get("ATEN_CPU_CAPABILITY").value_or("avx512"));
+  return {.f32 = cpu.avx512 && most == "avx512" && onednn_may_use("avx512") &&
+                 blas_in_use() != Blas::kReference && !openblas_chooses_by_model(),
+          .bf16 = cpu.amx_bf16 && onednn_may_use("amx")};
+}
+
 bool keep_memory() {
   const std::string mode = strings::to_lower(env::get("ARGOSY_MALLOC").value_or("keep"));
   if (mode != "keep" && mode != "huge" && mode != "default") {
@@ -72,7 +96,7 @@ CpuSetup set_up(const CpuOptions& options) {
   at::set_num_threads(setup.intra_op_threads);
   setup.memory_kept = keep_memory();
   setup.blas_library = loaded_blas();
-  setup.blas = classify_blas(setup.blas_library);
+  setup.blas = blas_in_use();
   if (const std::string advice = blas_advice(setup); !advice.empty()) {
     log::warn("{}", advice);
   }
@@ -117,6 +141,11 @@ std::string kernels_in_use() {
                                     at::get_num_threads(),
                                     at::get_num_threads() == 1 ? "" : "s",
                                     config.substr(begin, config.find('\n', begin) - begin));
+  if (fast_products().f32 || fast_products().bf16) {
+    kernels += fmt::format(", products in{}{}",
+                           fast_products().f32 ? " AVX-512" : "",
+                           fast_products().bf16 ? " AMX" : "");
+  }
   for (const char* name : {"DNNL_MAX_CPU_ISA", "OPENBLAS_CORETYPE"}) {
     if (const std::optional<std::string> set = env::get(name)) {
       kernels += fmt::format(", {}={}", name, *set);
@@ -125,8 +154,13 @@ std::string kernels_in_use() {
   return kernels;
 }
 
+const FastProducts& fast_products() {
+  static const FastProducts found = find_fast_products();
+  return found;
+}
+
 bool openblas_chooses_by_model() {
-  return setup_cpu().blas == Blas::kOpenBlas && os::usable_cpu().avx512 &&
+  return blas_in_use() == Blas::kOpenBlas && os::usable_cpu().avx512 &&
          !env::get("OPENBLAS_CORETYPE").has_value();
 }
 

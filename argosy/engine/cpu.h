@@ -52,6 +52,14 @@ void use_threads(int threads);
 /// Returns in words what decides how an operator rounds beside its inputs: the number of threads
 /// and the instructions that libtorch chose. Machines that differ in it come to other bits.
 [[nodiscard]] std::string kernels_in_use();
+/// Whether products of matrices run on instructions that make them as fast as convolutions: AVX-512
+/// for f32, in a library that uses it, and AMX for bf16. What the environment keeps from the
+/// libraries (argosy launch --cpu_capability) is none. Asked once in the life of a process.
+struct FastProducts {
+  bool f32 = false;
+  bool bf16 = false;
+};
+[[nodiscard]] const FastProducts& fast_products();
 /// Whether OpenBLAS takes its kernels by the processor's model, of which it may know too little to
 /// see AVX-512, although argosy launch would choose them (OPENBLAS_CORETYPE).
 [[nodiscard]] bool openblas_chooses_by_model();

@@ -8,6 +8,7 @@
 #include "argosy/vision/models/lenet.h"
 #include "argosy/vision/models/mnist_cnn.h"
 #include "argosy/vision/models/resnet.h"
+#include "argosy/vision/ops/convolution.h"
 #include "argosy/vision/ops/norm_pool_relu.h"
 #include "argosy/vision/ops/norm_relu.h"
 #include "argosy/vision/split.h"

@@ -26,9 +26,10 @@ constexpr double kFar = 1e3;
 /// variance.
 Moments moments_around(const float* shift, const at::Tensor& images) {
   const kernels::ImageShape row = row_of(images);
+  const kernels::Pixels x = pixels_of(images);
   const std::vector<double> sums = sums_over_parts(
       row, [&](int64_t at, const kernels::ImageShape& part, double* first, double* second) {
-        kernels::add_moments(pixels_of(images, at), part, shift, first, second);
+        kernels::add_moments(x.from(at), part, shift, first, second);
       });
   const auto count = values_per_channel(images);
   Moments out;
@@ -45,9 +46,10 @@ Moments moments_around(const float* shift, const at::Tensor& images) {
 }
 
 engine::ChannelMoments moments_of(const at::Tensor& images) {
-  const at::Tensor first =
-      images.select(0, 0).slice(1, 0, 1).slice(2, 0, 1).to(at::kFloat).contiguous();
-  const Moments from_first_pixel = moments_around(first.data_ptr<float>(), images);
+  const torch::NoGradGuard no_grad;
+  const at::Tensor first_pixel =
+      images.select(0, 0).select(1, 0).select(1, 0).to(at::kFloat).contiguous();
+  const Moments from_first_pixel = moments_around(first_pixel.data_ptr<float>(), images);
   if (!from_first_pixel.far) {
     return from_first_pixel.channels;
   }
@@ -121,16 +123,15 @@ Norm::Norm(const torch::nn::BatchNorm2d& norm)
              .training = norm->is_training(),
              .peers = {}} {}
 
-kernels::PixelsToWrite pixels_to_write(const at::Tensor& images, int64_t first) {
+kernels::PixelsToWrite pixels_to_write(const at::Tensor& images) {
   if (!images.defined()) {
     return {};
   }
-  return {.data = static_cast<char*>(images.data_ptr()) + first * images.element_size(),
-          .bf16 = images.scalar_type() == at::kBFloat16};
+  return {.data = images.data_ptr(), .bf16 = images.scalar_type() == at::kBFloat16};
 }
 
-kernels::Pixels pixels_of(const at::Tensor& images, int64_t first) {
-  const kernels::PixelsToWrite same = pixels_to_write(images, first);
+kernels::Pixels pixels_of(const at::Tensor& images) {
+  const kernels::PixelsToWrite same = pixels_to_write(images);
   return {.data = same.data, .bf16 = same.bf16};
 }
 

@@ -16,13 +16,13 @@ namespace argosy::vision::ops {
 inline constexpr auto kLast = at::MemoryFormat::ChannelsLast;
 
 /// True if the fused operators can do it: training, images of f32 or bf16 on the CPU in
-/// channels_last, with a weight and a bias of f32, and more than one value per channel. Otherwise
+/// channels_last, with a weight of f32 and a bias, and more than one value per channel. Otherwise
 /// libtorch's operators run.
 [[nodiscard]] bool can_fuse(const engine::NormState& norm, const at::Tensor& images);
 
-/// Returns the elements of images from one on, as kernels see them; none of an undefined tensor.
-[[nodiscard]] kernels::Pixels pixels_of(const at::Tensor& images, int64_t first = 0);
-[[nodiscard]] kernels::PixelsToWrite pixels_to_write(const at::Tensor& images, int64_t first = 0);
+/// Returns the elements of images as kernels see them; none of an undefined tensor.
+[[nodiscard]] kernels::Pixels pixels_of(const at::Tensor& images);
+[[nodiscard]] kernels::PixelsToWrite pixels_to_write(const at::Tensor& images);
 
 /// Returns the shape of one of the images [N, C, H, W].
 [[nodiscard]] kernels::ImageShape shape_of(const at::Tensor& images);

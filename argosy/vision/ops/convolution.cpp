@@ -1,357 +1,107 @@
 #include "argosy/vision/ops/convolution.h"
 
-#include <array>
+#include <algorithm>
 #include <vector>
 
 #include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
-#include <torch/autograd.h>
+#include <c10/util/accumulate.h>
 #include <torch/version.h>
 
 #include "argosy/engine/autocast.h"
-#include "argosy/engine/coming_memory.h"
 #include "argosy/engine/cpu.h"
 #include "argosy/engine/version.h"
-#include "argosy/os/cpu.h"
+#include "argosy/vision/ops/product_convolution.h"
 
 namespace argosy::vision::ops {
 namespace {
 
-using torch::autograd::variable_list;
-constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
-
-/// What libtorch's convolution takes besides tensors.
-struct Geometry {
-  std::vector<int64_t> stride;
-  std::vector<int64_t> padding;
-};
-
-/// The taps of a kernel along one axis that meet the pixels `first`, `first + step`, … of its
-/// input: tap + step·t, where the pixel number first + step·i is met by output base + i - t.
-struct Phase {
-  int64_t first = 0;
-  int64_t step = 1;
-  int64_t tap = 0;
-  int64_t taps = 0;
-  int64_t base = 0;
-  int64_t pixels = 0;
-};
-
-Phase phase_of(int64_t first, int64_t kernel, int64_t stride, int64_t padding, int64_t pixels) {
-  const int64_t tap = (first + padding) % stride;
-  return {.first = first,
-          .step = stride,
-          .tap = tap,
-          .taps = tap < kernel ? (kernel - tap + stride - 1) / stride : 0,
-          .base = (first + padding - tap) / stride,
-          .pixels = first < pixels ? (pixels - first + stride - 1) / stride : 0};
-}
-
-/// [N, H, W, C], without a copy.
-at::Tensor pixels_last(const at::Tensor& images) {
-  return images.permute({0, 2, 3, 1});
-}
-
-/// Row by row the windows of `kernel` pixels that begin every `stride` pixels of [N, H, W, C]:
-/// [N · windows, kernel · C].
-at::Tensor windows(const at::Tensor& pixels,
-                   at::IntArrayRef count,
-                   at::IntArrayRef kernel,
-                   at::IntArrayRef stride) {
-  const int64_t n = pixels.size(0), channels = pixels.size(3);
-  return pixels
-      .as_strided({n, count[0], count[1], kernel[0], kernel[1], channels},
-                  {pixels.stride(0),
-                   pixels.stride(1) * stride[0],
-                   pixels.stride(2) * stride[1],
-                   pixels.stride(1),
-                   pixels.stride(2),
-                   pixels.stride(3)})
-      .reshape({n * count[0] * count[1], kernel[0] * kernel[1] * channels});
-}
-
-/// The windows of images [N, C, H, W] under a convolution to `out` pixels.
-at::Tensor windows_of(const at::Tensor& images,
-                      const at::Tensor& weight,
-                      at::IntArrayRef out,
-                      const Geometry& geometry) {
-  const int64_t top = geometry.padding[0], left = geometry.padding[1];
-  const at::Tensor pixels = pixels_last(images);
-  const at::Tensor padded =
-      top == 0 && left == 0 ? pixels : at::constant_pad_nd(pixels, {0, 0, left, left, top, top});
-  return windows(padded, out, weight.sizes().slice(2), geometry.stride);
-}
-
-/// [N · H · W, C]
-at::Tensor rows_of(const at::Tensor& images) {
-  return pixels_last(images).reshape({-1, images.size(1)});
-}
-
-/// [O, kernel · C]
-at::Tensor rows_of_weight(const at::Tensor& weight) {
-  return pixels_last(weight).reshape({weight.size(0), -1});
-}
-
-at::Tensor product(const at::Tensor& images,
-                   const at::Tensor& weight,
-                   const at::Tensor& bias,
-                   at::IntArrayRef out,
-                   const Geometry& geometry) {
-  const at::Tensor left = windows_of(images, weight, out, geometry);
-  const at::Tensor right = rows_of_weight(weight).t();
-  const at::Tensor rows = bias.defined() ? at::addmm(bias, left, right) : at::mm(left, right);
-  return rows.view({images.size(0), out[0], out[1], weight.size(0)}).permute({0, 3, 1, 2});
-}
-
-at::Tensor weight_gradient(const at::Tensor& dy,
-                           const at::Tensor& images,
-                           const at::Tensor& weight,
-                           const Geometry& geometry) {
-  const at::Tensor rows =
-      at::mm(rows_of(dy).t(), windows_of(images, weight, dy.sizes().slice(2), geometry));
-  return rows.view({weight.size(0), weight.size(2), weight.size(3), weight.size(1)})
-      .permute({0, 3, 1, 2});
-}
-
-/// The gradient of the pixels of two phases: a convolution of dy, not strided, by their taps.
-at::Tensor phase_gradient(const at::Tensor& dy, const at::Tensor& weight, Phase v, Phase h) {
-  const auto before = [](const Phase& phase) { return phase.taps - 1 - phase.base; };
-  const auto after = [](const Phase& phase, int64_t out) {
-    return phase.pixels + phase.base - out;
-  };
-  const at::Tensor padded = at::constant_pad_nd(
-      pixels_last(dy), {0, 0, before(h), after(h, dy.size(3)), before(v), after(v, dy.size(2))});
-  const at::Tensor left = windows(padded, {v.pixels, h.pixels}, {v.taps, h.taps}, {1, 1});
-  const at::Tensor taps = weight.slice(2, v.tap, weight.size(2), v.step)
-                              .slice(3, h.tap, weight.size(3), h.step)
-                              .permute({2, 3, 0, 1})
-                              .flip({0, 1});
-  return at::mm(left, taps.reshape({-1, weight.size(1)}))
-      .view({dy.size(0), v.pixels, h.pixels, weight.size(1)});
-}
-
-at::Tensor image_gradient(const at::Tensor& dy,
-                          const at::Tensor& images,
-                          const at::Tensor& weight,
-                          const Geometry& geometry) {
-  const int64_t down = geometry.stride[0], across = geometry.stride[1];
-  const at::Tensor dx = at::empty_like(images, kChannelsLast);
-  for (int64_t i = 0; i < down * across; ++i) {
-    const Phase v = phase_of(i / across, weight.size(2), down, geometry.padding[0], images.size(2));
-    const Phase h =
-        phase_of(i % across, weight.size(3), across, geometry.padding[1], images.size(3));
-    if (v.pixels == 0 || h.pixels == 0) {
-      continue;
-    }
-    const at::Tensor part = pixels_last(dx)
-                                .slice(1, v.first, images.size(2), down)
-                                .slice(2, h.first, images.size(3), across);
-    if (v.taps == 0 || h.taps == 0) {
-      part.zero_();
-    } else {
-      part.copy_(phase_gradient(dy, weight, v, h));
-    }
-  }
-  return dx;
-}
-
-int64_t product_of(at::IntArrayRef two) {
-  return two[0] * two[1];
-}
-
-/// What is computed as a product of matrices.
-struct Ways {
-  bool result = false;
-  bool of_weight = false;
-  bool of_images = false;
-};
+using Options = torch::nn::detail::ConvNdOptions<2>;
 
 constexpr int64_t kFew = 16;
 constexpr int64_t kSmall = 49;
-/// Multiplications for each tap. Libtorch computes products of 16³ and fewer by itself, and adds
-/// them up in bf16.
+/// Multiplications for each tap, for the sake of product_convolution() in bf16.
 constexpr int64_t kLeastProduct = 1 << 15;
-/// The f32 gradient of the images is slow since oneDNN 3.
-constexpr bool kNewConvolutions = ARGOSY_TORCH_AT_LEAST(2, 0);
+/// The most that windows may take, in images: that of the largest kernel that was measured.
+constexpr int64_t kMostWindows = 9;
+/// With oneDNN 3 the f32 gradient of the images is slow there too.
+constexpr bool kNewConvolutions = ARGOSY_TORCH_AT_LEAST(2, 1);
 
-/// As benchmarks/results/2026-11-28-1400-convolution.md found it, for both versions of libtorch.
-Ways ways_of(const at::Tensor& images,
-             const at::Tensor& weight,
-             at::IntArrayRef out,
-             const Geometry& geometry,
-             at::ScalarType type) {
-  const int64_t pixels = product_of(out);
-  const bool enough = images.size(0) * pixels * weight.size(0) * weight.size(1) >= kLeastProduct;
-  const bool few = enough && pixels <= kFew;
-  const bool small = enough && pixels <= kSmall;
-  const bool point = product_of(weight.sizes().slice(2)) == 1;  // its windows are the pixels
-  const bool strided = product_of(geometry.stride) > 1;
+/// As benchmarks/results/2026-11-28-1400-convolution.md found it.
+ProductWays ways_for(const at::Tensor& images,
+                     const at::Tensor& weight,
+                     const ConvolutionGeometry& geometry,
+                     at::ScalarType type) {
+  const int64_t pixels = c10::multiply_integers(pixels_out(images, weight, geometry));
+  const int64_t pixels_in = images.size(2) * images.size(3);
+  const int64_t taps = weight.size(2) * weight.size(3);
+  const int64_t stride = c10::multiply_integers(geometry.stride);
+  const int64_t least = images.size(0) * std::min(pixels, pixels_in / stride) * weight.size(0) *
+                        weight.size(1);  // multiplications of a product
+  const bool fits = least >= kLeastProduct && pixels * taps <= kMostWindows * pixels_in;
+  const bool few = fits && pixels <= kFew;
+  const bool small = fits && pixels <= kSmall;
+  const bool point = taps == 1;  // its windows are the pixels
   if (type == at::kBFloat16) {
     return {.result = few || (small && point),
             .of_weight = small,
-            .of_images = few || (small && (point || strided))};
+            .of_images = few || (small && (point || stride > 1))};
   }
   return {.result = few || (small && point),
           .of_weight = few || (small && point),
           .of_images = few && kNewConvolutions};
 }
 
-/// In words of IValue, for the way from forward to backward.
-void keep(torch::autograd::AutogradContext& context, const Geometry& geometry, const Ways& ways) {
-  context.saved_data["stride"] = geometry.stride;
-  context.saved_data["padding"] = geometry.padding;
-  context.saved_data["of_weight"] = ways.of_weight;
-  context.saved_data["of_images"] = ways.of_images;
-}
-
-struct SmallConvolution : torch::autograd::Function<SmallConvolution> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context,
-                            const at::Tensor& images,
-                            const at::Tensor& weight,
-                            const c10::optional<at::Tensor>& bias,
-                            const std::vector<int64_t>& out,
-                            const Geometry& geometry,
-                            const Ways& ways) {
-    const engine::DirectUse use({weight, bias.value_or(at::Tensor())});
-    context->save_for_backward({images, weight});
-    context->saved_data["bias"] = bias.has_value();
-    keep(*context, geometry, ways);
-    if (ways.result) {
-      return product(images, weight, bias.value_or(at::Tensor()), out, geometry);
-    }
-    return at::convolution(
-        images, weight, bias, geometry.stride, geometry.padding, {1, 1}, false, {0, 0}, 1);
-  }
-
-  static variable_list backward(torch::autograd::AutogradContext* context,
-                                const variable_list& grads) {
-    const variable_list saved = context->get_saved_variables();
-    auto& data = context->saved_data;
-    const engine::DirectUse use({saved[1]});
-    const Geometry geometry{.stride = data["stride"].toIntVector(),
-                            .padding = data["padding"].toIntVector()};
-    const at::Tensor dy = grads[0].contiguous(kChannelsLast);
-    const bool again = at::GradMode::is_enabled();  // backward(create_graph)
-    std::array<bool, 3> rest{context->needs_input_grad(0),
-                             context->needs_input_grad(1),
-                             data["bias"].toBool() && context->needs_input_grad(2)};
-    variable_list gradients(6);
-    if (rest[0] && !again && data["of_images"].toBool()) {
-      gradients[0] = image_gradient(dy, saved[0], saved[1], geometry);
-      rest[0] = false;
-    }
-    if (rest[1] && !again && data["of_weight"].toBool()) {
-      gradients[1] = weight_gradient(dy, saved[0], saved[1], geometry);
-      rest[1] = false;
-    }
-    if (rest[2] && !again) {
-      gradients[2] = dy.sum({0, 2, 3});
-      rest[2] = false;
-    }
-    add_rest(dy, saved, geometry, rest, gradients);
-    return gradients;
-  }
-
-  /// Those that are still wanted, by libtorch's operator.
-  static void add_rest(const at::Tensor& dy,
-                       const variable_list& saved,
-                       const Geometry& geometry,
-                       const std::array<bool, 3>& wanted,
-                       variable_list& gradients) {
-    if (!wanted[0] && !wanted[1] && !wanted[2]) {
-      return;
-    }
-    const std::vector<int64_t> of_bias =
-        wanted[2] ? std::vector<int64_t>{saved[1].size(0)} : std::vector<int64_t>{};
-    auto found = at::convolution_backward(dy,
-                                          saved[0],
-                                          saved[1],
-                                          of_bias,
-                                          geometry.stride,
-                                          geometry.padding,
-                                          {1, 1},
-                                          false,
-                                          {0, 0},
-                                          1,
-                                          wanted);
-    const std::array<at::Tensor, 3> each{
-        std::get<0>(found), std::get<1>(found), std::get<2>(found)};
-    for (size_t i = 0; i < each.size(); ++i) {
-      gradients[i] = wanted[i] ? each[i] : gradients[i];
-    }
-  }
-};
-
-/// Where it was measured. Products need instructions that make them as fast as convolutions, and a
-/// library that uses them.
 bool has_fast_products(at::ScalarType type) {
-  static const os::Cpu cpu = os::usable_cpu();
-  static const bool f32 = cpu.avx512 && engine::setup_cpu().blas != engine::Blas::kReference &&
-                          !engine::openblas_chooses_by_model();
-  return type == at::kBFloat16 ? cpu.amx_bf16 : f32;
+  return type == at::kBFloat16 ? engine::fast_products().bf16 : engine::fast_products().f32;
 }
 
 /// The type that the convolution computes in; undefined where libtorch's operator has to.
 at::ScalarType type_for(const at::Tensor& images, const at::Tensor& weight) {
-  const bool floats = weight.scalar_type() == at::kFloat &&
-                      (images.scalar_type() == at::kFloat || images.scalar_type() == at::kBFloat16);
-  if (floats && engine::is_autocast_enabled(at::kCPU)) {
-    return engine::autocast_dtype(at::kCPU) == at::kBFloat16 ? at::kBFloat16
-                                                             : at::ScalarType::Undefined;
+  constexpr auto kNone = at::ScalarType::Undefined;
+  const at::ScalarType given = images.scalar_type();
+  if (weight.scalar_type() != at::kFloat || !(given == at::kFloat || given == at::kBFloat16)) {
+    return kNone;
   }
-  return floats && images.scalar_type() == at::kFloat ? at::kFloat : at::ScalarType::Undefined;
+  if (engine::is_autocast_enabled(at::kCPU)) {
+    return engine::autocast_dtype(at::kCPU) == at::kBFloat16 ? at::kBFloat16 : kNone;
+  }
+  return given == at::kFloat ? at::kFloat : kNone;
 }
 
-using ConvolutionOptions = torch::nn::detail::ConvNdOptions<2>;
-
-bool is_plain(const ConvolutionOptions& options, const at::Tensor& images) {
+bool is_plain(const Options& options, const at::Tensor& images) {
   return images.device().is_cpu() && images.dim() == 4 && images.size(1) == options.in_channels() &&
-         images.numel() > 0 && images.is_contiguous(kChannelsLast) && options.groups() == 1 &&
-         product_of(*options.dilation()) == 1 && options.padding().index() == 0 &&
-         options.padding_mode().index() == 0;
+         images.numel() > 0 && images.is_contiguous(at::MemoryFormat::ChannelsLast) &&
+         options.groups() == 1 && c10::multiply_integers(*options.dilation()) == 1 &&
+         options.padding().index() == 0 && options.padding_mode().index() == 0;
 }
 
-Geometry geometry_of(const ConvolutionOptions& options) {
+ConvolutionGeometry geometry_of(const Options& options) {
   const auto& padding = get<0>(options.padding());
   return {.stride = {options.stride()->begin(), options.stride()->end()},
           .padding = {padding->begin(), padding->end()}};
 }
 
-std::vector<int64_t> pixels_out(const at::Tensor& images,
-                                const at::Tensor& weight,
-                                const Geometry& geometry) {
-  std::vector<int64_t> out;
-  for (size_t axis = 0; axis < 2; ++axis) {
-    const auto at = static_cast<int64_t>(axis) + 2;
-    const int64_t free = images.size(at) + 2 * geometry.padding[axis] - weight.size(at);
-    out.push_back(free < 0 ? 0 : free / geometry.stride[axis] + 1);
-  }
-  return out;
-}
-
 /// As libtorch's operators do under autocast, from its cache.
 at::Tensor cast(const at::Tensor& x, at::ScalarType type) {
-  return type == at::kBFloat16 ? at::autocast::cached_cast(type, x, at::kCPU) : x;
+  return type == at::kBFloat16 && x.defined() ? at::autocast::cached_cast(type, x, at::kCPU) : x;
 }
 
 }  // namespace
 
 at::Tensor convolution(torch::nn::Conv2d& conv, const at::Tensor& images) {
-  const at::Tensor& weight = conv->weight;
-  const at::ScalarType type = type_for(images, weight);
-  if (type == at::ScalarType::Undefined || !is_plain(conv->options, images) ||
-      !has_fast_products(type)) {
+  const at::ScalarType type = type_for(images, conv->weight);
+  if (type == at::ScalarType::Undefined || !conv->is_training() ||
+      !is_plain(conv->options, images)) {
     return conv(images);
   }
-  const Geometry geometry = geometry_of(conv->options);
-  const std::vector<int64_t> out = pixels_out(images, weight, geometry);
-  const Ways ways = ways_of(images, weight, out, geometry, type);
-  if (!ways.result && !ways.of_weight && !ways.of_images) {
+  const ConvolutionGeometry geometry = geometry_of(conv->options);
+  const ProductWays ways = ways_for(images, conv->weight, geometry, type);
+  if (!(ways.result || ways.of_weight || ways.of_images) || !has_fast_products(type)) {
     return conv(images);
   }
-  const auto bias = conv->bias.defined() ? c10::make_optional(cast(conv->bias, type))
-                                         : c10::optional<at::Tensor>();
-  return SmallConvolution::apply(cast(images, type), cast(weight, type), bias, out, geometry, ways);
+  return product_convolution(
+      cast(images, type), cast(conv->weight, type), cast(conv->bias, type), geometry, ways);
 }
 
 }  // namespace argosy::vision::ops

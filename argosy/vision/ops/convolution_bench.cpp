@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
 
+#include "argosy/base/check.h"
 #include "argosy/engine/autocast.h"
 #include "argosy/engine/cpu.h"
 #include "argosy/engine/version.h"
@@ -89,6 +91,15 @@ std::string compare(const Shape& shape, bool bf16, bool backward, int turns) {
   const at::Tensor x =
       at::randn({shape.images, shape.in, shape.pixels, shape.pixels}).contiguous(kImagesLast);
   x.requires_grad_();
+  {
+    const engine::Autocast autocast({.enabled = bf16});
+    const at::Tensor expected = libtorch(conv, x).to(at::kFloat);
+    const double apart = (own(conv, x).to(at::kFloat) - expected).abs().max().item<double>();
+    ARGOSY_CHECK(apart <= 0.01 * expected.abs().max().item<double>(),
+                 "convolution_bench",
+                 "the results are {} apart",
+                 apart);
+  }
   std::vector<double> ours, theirs, ratios;
   for (int turn = -1; turn < turns; ++turn) {
     const double a = time_of(own, conv, x, bf16, backward);

@@ -7,13 +7,11 @@
 
 #include "argosy/engine/autocast.h"
 #include "argosy/engine/cpu.h"
-#include "argosy/os/cpu.h"
+#include "argosy/vision/ops/norm_test_support.h"
+#include "argosy/vision/ops/product_convolution.h"
 
 namespace argosy::vision::ops {
 namespace {
-
-namespace nn = torch::nn;
-constexpr auto kImagesLast = at::MemoryFormat::ChannelsLast;
 
 struct Case {
   std::vector<int64_t> images;  // N, C, H, W
@@ -34,7 +32,7 @@ nn::Conv2d conv_of(const Case& each) {
 
 at::Tensor images_for(const Case& each) {
   torch::manual_seed(6);
-  return torch::randn(each.images).contiguous(kImagesLast).requires_grad_();
+  return torch::randn(each.images).contiguous(kLast).requires_grad_();
 }
 
 struct Results {
@@ -53,19 +51,21 @@ Results exact(const Case& each, at::ScalarType type) {
   return {y, x.grad(), conv->weight.grad(), each.bias ? conv->bias.grad() : at::Tensor()};
 }
 
-Results computed(const Case& each, at::ScalarType type) {
+Results computed(const Case& each, at::ScalarType type, bool products, bool weight_last) {
   nn::Conv2d conv = conv_of(each);
-  const at::Tensor x = images_for(each);
-  at::Tensor y;
-  {
-    const engine::Autocast autocast({.enabled = type == at::kBFloat16});
-    y = convolution(conv, x);
-  }
+  conv->to(type);
+  const at::Tensor x = leaf(images_for(each).to(type));
+  const at::Tensor weight =
+      leaf(weight_last ? conv->weight.contiguous(kLast) : conv->weight.detach());
+  const at::Tensor bias = each.bias ? leaf(conv->bias) : at::Tensor();
+  const at::Tensor y = product_convolution(
+      x, weight, bias, {each.stride, each.padding}, {products, products, products});
   y.backward(at::linspace(-1, 2, y.numel()).view(y.sizes()).to(type));
-  return {y, x.grad(), conv->weight.grad(), each.bias ? conv->bias.grad() : at::Tensor()};
+  return {y, x.grad(), weight.grad(), each.bias ? bias.grad() : at::Tensor()};
 }
 
-/// Of the largest: one rounding to bf16 is 2⁻⁹.
+/// Of the largest. One rounding to bf16 is 2⁻⁹ of a number, and a sum is rounded after the bias
+/// too.
 double error(const at::Tensor& a, const at::Tensor& exact) {
   return ((a.to(at::kDouble) - exact).abs().max() / exact.abs().max()).item<double>();
 }
@@ -88,40 +88,97 @@ const std::vector<Case>& cases() {
 }
 
 bool is_product(const at::Tensor& y) {
-  return y.grad_fn() != nullptr && y.grad_fn()->name().find("SmallConv") != std::string::npos;
+  return y.grad_fn() != nullptr && y.grad_fn()->name().find("ProductConv") != std::string::npos;
 }
 
-/// Elsewhere convolution() is libtorch's, and these tests compare it with itself.
-bool computes_products(at::ScalarType type) {
-  const os::Cpu cpu = os::usable_cpu();
-  return type == at::kBFloat16 ? cpu.amx_bf16
-                               : cpu.avx512 && engine::setup_cpu().blas != engine::Blas::kReference;
+at::Tensor under_autocast(nn::Conv2d& conv, const at::Tensor& x, bool bf16 = true) {
+  const engine::Autocast autocast({.enabled = bf16});
+  return convolution(conv, x);
 }
 
-TEST(Convolution, IsTheOneOfLibtorchUpToARounding) {
+/// All of it as products, on any machine, and none of it.
+TEST(ProductConvolution, IsTheConvolutionUpToARounding) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    if (type == at::kBFloat16 && !engine::fast_products().bf16) {
+      continue;  // its products may be added up in bf16
+    }
     const double rounding = type == at::kFloat ? 1e-5 : 1.0 / 256;
-    int products = 0;
     for (const Case& each : cases()) {
-      SCOPED_TRACE(testing::Message()
-                   << type << " " << at::IntArrayRef(each.images) << " by "
-                   << at::IntArrayRef(each.kernel) << " every " << at::IntArrayRef(each.stride));
       const Results wanted = exact(each, type);
-      const Results got = computed(each, type);
-      EXPECT_EQ(got.y.scalar_type(), type);
-      EXPECT_TRUE(each.images[1] == 1 || got.y.is_contiguous(kImagesLast));
-      products += is_product(got.y) ? 1 : 0;
-      EXPECT_LE(error(got.y, wanted.y), rounding);
-      EXPECT_LE(error(got.dx, wanted.dx), rounding);
-      EXPECT_LE(error(got.dweight, wanted.dweight), rounding);
-      if (each.bias) {
-        EXPECT_LE(error(got.dbias, wanted.dbias), rounding);
+      for (const auto& [products, weight_last] :
+           {std::pair(true, false), {true, true}, {false, true}}) {
+        SCOPED_TRACE(testing::Message() << type << " " << at::IntArrayRef(each.images) << " by "
+                                        << at::IntArrayRef(each.kernel) << " every "
+                                        << at::IntArrayRef(each.stride) << products);
+        const Results got = computed(each, type, products, weight_last);
+        EXPECT_EQ(got.y.scalar_type(), type);
+        EXPECT_TRUE(each.images[1] == 1 || got.y.is_contiguous(kLast));
+        EXPECT_LE(error(got.y, wanted.y), rounding);
+        EXPECT_LE(error(got.dx, wanted.dx), rounding);
+        EXPECT_LE(error(got.dweight, wanted.dweight), rounding);
+        if (each.bias) {
+          EXPECT_LE(error(got.dbias, wanted.dbias), rounding);
+        }
       }
     }
-    if (computes_products(type)) {
-      EXPECT_EQ(products, type == at::kFloat ? 8 : 11);
-    }
   }
+}
+
+/// The sizes of dimensions of one are any number, and memory may begin anywhere.
+TEST(ProductConvolution, ImagesMayBePartOfOthers) {
+  torch::manual_seed(7);
+  const at::Tensor all = torch::randn({3, 24, 5, 4}).contiguous(kLast);
+  const at::Tensor weight = torch::randn({16, 24, 3, 3});
+  for (const at::Tensor& x : {all.narrow(0, 1, 1), all.narrow(2, 2, 1), all.narrow(3, 1, 1)}) {
+    const at::Tensor y = product_convolution(x, weight, {}, {{1, 1}, {1, 1}}, {true, true, true});
+    EXPECT_LE(error(y, at::conv2d(x, weight, {}, 1, 1).to(at::kDouble)), 1e-5);
+  }
+}
+
+/// The path of each is chosen by the numbers of its header.
+TEST(Convolution, ComputesProductsOfFewPixels) {
+  const auto chosen = [](std::vector<int64_t> images, int64_t kernel, int64_t stride, bool bf16) {
+    const Case each{
+        std::move(images), 64, {kernel, kernel}, {stride, stride}, {kernel / 2, kernel / 2}};
+    nn::Conv2d conv = conv_of(each);
+    return is_product(under_autocast(conv, images_for(each), bf16));
+  };
+  for (const bool bf16 : {false, true}) {
+    const bool fast = bf16 ? engine::fast_products().bf16 : engine::fast_products().f32;
+    EXPECT_EQ(chosen({4, 64, 4, 4}, 3, 1, bf16), fast);
+    EXPECT_EQ(chosen({4, 64, 8, 8}, 3, 2, bf16), fast);
+    EXPECT_EQ(chosen({4, 64, 7, 7}, 1, 1, bf16), fast);
+    EXPECT_EQ(chosen({4, 64, 7, 7}, 3, 1, bf16), fast && bf16);
+    EXPECT_FALSE(chosen({4, 64, 8, 8}, 3, 1, bf16));
+    EXPECT_FALSE(chosen({4, 64, 8, 8}, 1, 1, bf16));
+    EXPECT_FALSE(chosen({4, 64, 4, 4}, 5, 1, bf16)) << "windows of 25 images";
+    EXPECT_FALSE(chosen({1, 24, 4, 4}, 3, 1, bf16)) << "too little";
+  }
+}
+
+/// As after any operator.
+TEST(Convolution, WhatComesOutMayBeChangedInPlace) {
+  for (const bool bf16 : {false, true}) {
+    nn::Conv2d conv = conv_of(cases()[0]), same = conv_of(cases()[0]);
+    const at::Tensor y = under_autocast(conv, images_for(cases()[0]), bf16);
+    EXPECT_FALSE(y.is_view());
+    y.relu_().sum().backward();
+    under_autocast(same, images_for(cases()[0]), bf16).relu().sum().backward();
+    EXPECT_TRUE(torch::equal(conv->weight.grad(), same->weight.grad()));
+  }
+}
+
+/// Backward inside of a region computes in the type of forward outside of it.
+TEST(Convolution, GradientsOfF32AreF32InsideOfARegionToo) {
+  std::vector<at::Tensor> gradients;
+  for (const bool inside : {false, true}) {
+    nn::Conv2d conv = conv_of(cases()[0]);
+    const at::Tensor y = convolution(conv, images_for(cases()[0]));
+    const engine::Autocast autocast({.enabled = inside});
+    y.sum().backward();
+    gradients.push_back(conv->weight.grad());
+  }
+  EXPECT_TRUE(torch::equal(gradients[0], gradients[1]));
 }
 
 TEST(Convolution, OnlyWhatNeedsAGradientGetsOne) {
@@ -130,12 +187,7 @@ TEST(Convolution, OnlyWhatNeedsAGradientGetsOne) {
     nn::Conv2d conv = conv_of(each);
     conv->weight.requires_grad_(!of_images);
     const at::Tensor x = images_for(each).detach().requires_grad_(of_images);
-    at::Tensor y;
-    {
-      const engine::Autocast autocast;
-      y = convolution(conv, x);
-    }
-    y.sum().backward();
+    under_autocast(conv, x).sum().backward();
     EXPECT_EQ(x.grad().defined(), of_images);
     EXPECT_EQ(conv->weight.grad().defined(), !of_images);
   }
@@ -143,21 +195,22 @@ TEST(Convolution, OnlyWhatNeedsAGradientGetsOne) {
 
 TEST(Convolution, HasASecondDerivative) {
   const Case each{{16, 24, 4, 4}, 32, {3, 3}, {2, 2}, {1, 1}, true};
-  std::vector<at::Tensor> seconds;
+  std::vector<std::vector<at::Tensor>> seconds;
   for (const bool own : {true, false}) {
     nn::Conv2d conv = conv_of(each);
     const at::Tensor x = images_for(each);
-    at::Tensor y;
-    {
-      const engine::Autocast autocast;
-      y = own ? convolution(conv, x) : conv(x);
-    }
+    const at::Tensor y =
+        own ? product_convolution(
+                  x, conv->weight, conv->bias, {each.stride, each.padding}, {true, true, true})
+            : conv(x);
     const at::Tensor dx =
-        torch::autograd::grad({y.square().sum()}, {x}, {}, true, /*create_graph=*/true)[0];
+        torch::autograd::grad({y.pow(3).sum()}, {x}, {}, true, /*create_graph=*/true)[0];
     dx.square().sum().backward();
-    seconds.push_back(conv->weight.grad());
+    seconds.push_back({conv->weight.grad(), conv->bias.grad(), x.grad()});
   }
-  EXPECT_LE(error(seconds[0], seconds[1].to(at::kDouble)), 0.02);
+  for (size_t i = 0; i < seconds[0].size(); ++i) {
+    EXPECT_LE(error(seconds[0][i], seconds[1][i].to(at::kDouble)), 1e-5) << i;
+  }
 }
 
 TEST(Convolution, ElsewhereItIsLibtorchs) {
@@ -172,6 +225,9 @@ TEST(Convolution, ElsewhereItIsLibtorchs) {
   wide->to(at::kDouble);
   same(wide, x.to(at::kDouble));
   const engine::Autocast autocast;
+  nn::Conv2d judged = conv_of(each);
+  judged->eval();
+  same(judged, x);
   same(conv_of(each), x.detach().contiguous());  // channels first
   const nn::Conv2dOptions of_kernel(32, 32, 3);
   same(nn::Conv2d(nn::Conv2dOptions(of_kernel).groups(2)), x);

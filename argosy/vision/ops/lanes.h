@@ -59,8 +59,8 @@ struct Lanes {
 };
 
 /// Calls body(T()) with the type T of the pixels' elements.
-template <typename AnyPixels, typename Body>
-ARGOSY_KERNEL_INLINE void with_type_of(const AnyPixels& pixels, const Body& body) {
+template <typename Some, typename Body>
+ARGOSY_KERNEL_INLINE void with_type_of(const Some& pixels, const Body& body) {
   if (pixels.bf16) {
     body(BF16{});
   } else {

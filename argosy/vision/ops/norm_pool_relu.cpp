@@ -35,13 +35,15 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
     at::Tensor y = pooled_like(images, images.scalar_type());
     const at::Tensor chosen = at::empty_like(y);
     const at::Tensor where = pooled_like(images, at::kInt);
+    const kernels::Pixels x = pixels_of(images);
+    const kernels::PixelsToWrite out = pixels_to_write(y), of_chosen = pixels_to_write(chosen);
     for_images(images.size(0), [&](int64_t n) {
-      kernels::norm_pool_relu(pixels_of(images, n * shape.elements()),
+      kernels::norm_pool_relu(x.from(n * shape.elements()),
                               shape,
                               scale.data_ptr<float>(),
                               offset.data_ptr<float>(),
-                              pixels_to_write(y, n * shape.pooled()),
-                              pixels_to_write(chosen, n * shape.pooled()),
+                              out.from(n * shape.pooled()),
+                              of_chosen.from(n * shape.pooled()),
                               where.data_ptr<int32_t>() + n * shape.pooled());
     });
     context->save_for_backward({images, weight, bias, mean, inverse_std, chosen, where});
@@ -81,11 +83,13 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
     const auto* const mean = saved[3].data_ptr<float>();
     const auto* const inverse_std = saved[4].data_ptr<float>();
     const auto* const where = saved[6].data_ptr<int32_t>();
+    const kernels::Pixels x = pixels_of(images), coming = pixels_of(dy);
+    const kernels::Pixels chosen = pixels_of(saved[5]);
     const std::vector<double> sums = sums_over_images(
         images.size(0), shape.channels, [&](int64_t n, double* first, double* second) {
           const int64_t at = n * shape.pooled();
-          kernels::add_gradient_sums(pixels_of(dy, at),
-                                     pixels_of(saved[5], at),
+          kernels::add_gradient_sums(coming.from(at),
+                                     chosen.from(at),
                                      where + at,
                                      shape,
                                      mean,
@@ -95,16 +99,17 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
         });
     const NormGradient gradient = norm_gradient(sums, saved[1], saved[4], context);
     const at::Tensor dx = at::empty_like(images);
+    const kernels::PixelsToWrite into = pixels_to_write(dx);
     for_images(images.size(0), [&](int64_t n) {
-      kernels::spread_gradient(pixels_of(images, n * shape.elements()),
-                               pixels_of(dy, n * shape.pooled()),
+      kernels::spread_gradient(x.from(n * shape.elements()),
+                               coming.from(n * shape.pooled()),
                                where + n * shape.pooled(),
                                shape,
                                mean,
                                gradient.scale.data(),
                                gradient.slope.data(),
                                gradient.level.data(),
-                               pixels_to_write(dx, n * shape.elements()));
+                               into.from(n * shape.elements()));
     });
     return {dx, gradient.weight, gradient.bias};
   }

@@ -23,13 +23,16 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
     const at::Tensor scale = weight * batch.inverse_std;
     const at::Tensor offset = bias - batch.mean * scale;
     at::Tensor y = at::empty_like(images);
+    const kernels::Pixels x = pixels_of(images);
+    const kernels::Pixels added = pixels_of(residual.value_or(at::Tensor()));
+    const kernels::PixelsToWrite out = pixels_to_write(y);
     for_parts(row_of(images), [&](int64_t at, const kernels::ImageShape& part) {
-      kernels::norm_relu(pixels_of(images, at),
-                         residual ? pixels_of(*residual, at) : kernels::Pixels(),
+      kernels::norm_relu(x.from(at),
+                         added.from(at),
                          part,
                          scale.data_ptr<float>(),
                          offset.data_ptr<float>(),
-                         pixels_to_write(y, at));
+                         out.from(at));
     });
     // Without a residual x tells where relu let something through.
     context->save_for_backward({images,
@@ -65,34 +68,38 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
     const float* const mean = saved[3].data_ptr<float>();
     const float* const offset = saved[6].data_ptr<float>();
     const at::Tensor passed = y.defined() ? at::empty_like(images) : at::Tensor();
+    const kernels::Pixels x = pixels_of(images), out = pixels_of(y), coming = pixels_of(dy);
+    const kernels::PixelsToWrite through = pixels_to_write(passed);
     const auto add =
         [&](int64_t at, const kernels::ImageShape& part, double* first, double* second) {
-          kernels::add_relu_gradient_sums(pixels_of(dy, at),
-                                          pixels_of(images, at),
-                                          pixels_of(y, at),
+          kernels::add_relu_gradient_sums(coming.from(at),
+                                          x.from(at),
+                                          out.from(at),
                                           part,
                                           mean,
                                           saved[4].data_ptr<float>(),
                                           saved[5].data_ptr<float>(),
                                           offset,
-                                          pixels_to_write(passed, at),
+                                          through.from(at),
                                           first,
                                           second);
         };
     const NormGradient gradient =
         norm_gradient(sums_over_parts(row, add), saved[1], saved[4], context);
     const at::Tensor dx = at::empty_like(images);
-    const at::Tensor& left = y.defined() ? passed : dy;  // passed: what relu stops is gone
+    // passed: what relu stops is gone
+    const kernels::Pixels left = y.defined() ? pixels_of(passed) : coming;
+    const kernels::PixelsToWrite into = pixels_to_write(dx);
     for_parts(row, [&](int64_t at, const kernels::ImageShape& part) {
-      kernels::norm_relu_gradient(pixels_of(left, at),
-                                  pixels_of(images, at),
+      kernels::norm_relu_gradient(left.from(at),
+                                  x.from(at),
                                   part,
                                   mean,
                                   saved[5].data_ptr<float>(),
                                   y.defined() ? nullptr : offset,
                                   gradient.slope.data(),
                                   gradient.level.data(),
-                                  pixels_to_write(dx, at));
+                                  into.from(at));
     });
     return {dx, gradient.weight, gradient.bias, passed};
   }

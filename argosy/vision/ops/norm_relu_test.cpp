@@ -28,10 +28,6 @@ at::Tensor residual_for(const at::Tensor& x, Residual kind) {
   return kind == Residual::kItself ? x : at::sin(x.detach() * 3).requires_grad_();
 }
 
-at::Tensor leaf(const at::Tensor& of) {
-  return of.detach().clone().requires_grad_();
-}
-
 void expect_same(const at::Tensor& x, Residual kind, double tolerance) {
   nn::BatchNorm2d one = norm_of(x.size(1));
   nn::BatchNorm2d several = norm_of(x.size(1));

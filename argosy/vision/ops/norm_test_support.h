@@ -7,7 +7,7 @@
 
 #include "argosy/vision/ops/batch_norm.h"
 
-// Shared by the tests of operators around a batch norm.
+// Shared by the tests of operators.
 namespace argosy::vision::ops {
 
 namespace nn = torch::nn;
@@ -29,6 +29,10 @@ inline nn::BatchNorm2d norm_of(int64_t channels) {
 inline at::Tensor images_of(at::IntArrayRef sizes, double mean = 0) {
   torch::manual_seed(3);
   return (torch::randn(sizes) * 2 + mean).contiguous(kLast).requires_grad_();
+}
+
+inline at::Tensor leaf(const at::Tensor& x) {
+  return x.detach().clone().requires_grad_();
 }
 
 inline void expect_close(const at::Tensor& a,
