@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <memory>
 #include <string>
 #include <tuple>
 
@@ -70,10 +71,10 @@ class BlockImpl final : public nn::Cloneable<BlockImpl> {
     const auto [in, planes, stride, bottleneck, groups, width_per_group] = options_;
     convs_.clear();
     norms_.clear();
-    const bool projects = stride != 1 || in != options_.out();
-    if (projects) {  // draws its numbers first, and is the last module
-      projection_ = conv(in, options_.out(), 1, stride);
-      projection_norm_ = engine::BatchNorm2d(options_.out());
+    nn::Sequential shortcut{nullptr};
+    if (stride != 1 || in != options_.out()) {  // draws its numbers first, and is the last module
+      nn::Conv2d projection = conv(in, options_.out(), 1, stride);
+      shortcut = nn::Sequential(std::move(projection), engine::BatchNorm2d(options_.out()));
     }
     if (bottleneck) {
       const int64_t width = options_.width();
@@ -84,8 +85,8 @@ class BlockImpl final : public nn::Cloneable<BlockImpl> {
       add(conv(in, planes, 3, stride), planes);
       add(conv(planes, planes, 3, 1), planes);
     }
-    if (projects) {
-      register_module("downsample", nn::Sequential(projection_, projection_norm_));
+    if (!shortcut.is_empty()) {
+      downsample_ = register_module("downsample", std::move(shortcut));
     }
   }
 
@@ -101,8 +102,15 @@ class BlockImpl final : public nn::Cloneable<BlockImpl> {
   void zero_last_norm() { nn::init::zeros_(norms_.back()->weight); }
 
  private:
+  /// A clone's Sequential has other modules than reset() gave it: they are asked for each time.
   at::Tensor shortcut(const at::Tensor& input) {
-    return projection_.is_empty() ? input : projection_norm_(ops::convolution(projection_, input));
+    if (downsample_.is_empty()) {
+      return input;
+    }
+    nn::Conv2d projection(std::dynamic_pointer_cast<nn::Conv2dImpl>(downsample_->ptr(0)));
+    engine::BatchNorm2d norm(
+        std::dynamic_pointer_cast<engine::BatchNorm2dImpl>(downsample_->ptr(1)));
+    return norm(ops::convolution(projection, input));
   }
 
   void add(nn::Conv2d conv, int64_t channels) {
@@ -114,8 +122,7 @@ class BlockImpl final : public nn::Cloneable<BlockImpl> {
   BlockOptions options_;
   std::vector<nn::Conv2d> convs_;
   std::vector<engine::BatchNorm2d> norms_;
-  nn::Conv2d projection_{nullptr};
-  engine::BatchNorm2d projection_norm_{nullptr};
+  nn::Sequential downsample_{nullptr};
 };
 TORCH_MODULE(Block);
 

@@ -118,6 +118,24 @@ TEST(ResNet, CopiesAreOfTheirOwn) {
   EXPECT_FALSE(net->named_parameters()["layer1.0.conv1.weight"].eq(0).all().item<bool>());
 }
 
+/// Not with those that it was made with.
+TEST(ResNet, ACopyComputesWithItsOwnWeights) {
+  ResNet net({.num_classes = 3});
+  const auto copy = std::dynamic_pointer_cast<ResNetImpl>(net->clone());
+  const torch::NoGradGuard no_grad;
+  net->eval();
+  copy->eval();
+  const at::Tensor x = torch::randn({2, 3, 32, 32});
+  const at::Tensor expected = net->forward(x);
+  EXPECT_TRUE(torch::equal(copy->forward(x), expected));
+  for (auto& item : copy->named_parameters()) {
+    const at::Tensor before = item.value().clone();
+    item.value().add_(0.5);
+    EXPECT_FALSE(torch::equal(copy->forward(x), expected)) << item.key();
+    item.value().copy_(before);
+  }
+}
+
 TEST(ResNet, GroupsAndWidthsShapeTheMiddleOfABottleneck) {
   auto p = ResNet({.depth = 50, .num_classes = 3, .groups = 4, .width_per_group = 24})
                ->named_parameters();
