@@ -18,6 +18,7 @@
 #include "argosy/base/text.h"
 #include "argosy/engine/deferred.h"
 #include "argosy/engine/memory_count.h"
+#include "argosy/engine/memory_format.h"
 #include "argosy/engine/seed.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/optim/optimizer.h"
@@ -103,9 +104,35 @@ Subject picture_model(const EstimateSettings& settings, const ModelEntry& entry,
           .batch_bytes = static_cast<int64_t>(pictures.nbytes())};
 }
 
+/// The size of the largest gradient that libtorch copies where there is none yet: it keeps one that
+/// lies as its parameter does, but not those of its convolutions.
+int64_t largest_copy(const Subject& subject) {
+  const std::vector<at::Tensor> parameters = subject.module->parameters();
+  std::vector<void*> came(parameters.size());
+  std::vector<unsigned> hooks;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i].mutable_grad() = at::Tensor();
+    hooks.push_back(parameters[i].register_hook(
+        [&came, i](const at::Tensor& gradient) { came[i] = gradient.data_ptr(); }));
+  }
+  subject.loss().backward();
+  int64_t largest = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i].remove_hook(hooks[i]);
+    if (parameters[i].grad().defined() && parameters[i].grad().data_ptr() != came[i]) {
+      largest = std::max(largest, static_cast<int64_t>(parameters[i].nbytes()));
+    }
+  }
+  return largest;
+}
+
 /// Counts what a step holds, in this process alone.
 engine::StepMemory counted_step(const Subject& subject, const std::string& amp) {
   const engine::Autocast precision({.dtype = at::kBFloat16, .enabled = amp != "off"});
+  if (engine::advise_channels_last(*subject.module).worth_trying) {
+    engine::lay_out(*subject.module, engine::MemoryFormat::kChannelsLast);
+  }
+  const int64_t largest = largest_copy(subject);
   constexpr int kSteps = 2;
   int64_t held = 0;
   for (int i = 0; i < kSteps; ++i) {  // in the first, gradients are made
@@ -114,13 +141,10 @@ engine::StepMemory counted_step(const Subject& subject, const std::string& amp) 
     subject.loss().backward();
   }
   const int64_t most = engine::memory_count().most - held;
-  int64_t gradients = 0, largest = 0;
+  int64_t gradients = 0;
   for (const at::Tensor& parameter : subject.module->parameters()) {
-    const auto bytes = static_cast<int64_t>(parameter.nbytes());
-    gradients += bytes;
-    largest = std::max(largest, bytes);
+    gradients += static_cast<int64_t>(parameter.nbytes());
   }
-  // Where there is no gradient yet, libtorch makes a copy of a convolution's.
   return {{.name = "the model",
            .parameters = {""},
            .used_again = {""},

@@ -140,7 +140,7 @@ at::Tensor image_gradient(const at::Tensor& dy,
                           const at::Tensor& weight,
                           const ConvolutionGeometry& geometry) {
   const int64_t down = geometry.stride[0], across = geometry.stride[1];
-  const at::Tensor dx = at::empty_like(images, kImagesLast);
+  at::Tensor dx = at::empty_like(images, kImagesLast);
   for (int64_t i = 0; i < down * across; ++i) {
     const Phase v = phase_of(i / across, weight.size(2), down, geometry.padding[0], images.size(2));
     const Phase h =
