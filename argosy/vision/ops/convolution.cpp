@@ -27,7 +27,7 @@ constexpr int64_t kMostWindows = 9;
 /// With oneDNN 3 the f32 gradient of the images is slow there too.
 constexpr bool kNewConvolutions = ARGOSY_TORCH_AT_LEAST(2, 1);
 
-/// As benchmarks/results/2026-11-28-1400-convolution.md found it.
+/// As benchmarks/results/2026-11-28-1617-convolution.md found it.
 ProductWays ways_for(const at::Tensor& images,
                      const at::Tensor& weight,
                      const ConvolutionGeometry& geometry,
