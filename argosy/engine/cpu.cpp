@@ -57,7 +57,7 @@ FastProducts find_fast_products() {
   const std::string most = strings::to_lower(env::get("ATEN_CPU_CAPABILITY").value_or("avx512"));
   return {.f32 = cpu.avx512 && most == "avx512" && onednn_may_use("avx512") &&
                  blas_in_use() != Blas::kReference && !openblas_chooses_by_model(),
-          .bf16 = cpu.amx_bf16 && onednn_may_use("amx")};
+          .bf16 = os::has_amx_bf16() && onednn_may_use("amx")};
 }
 
 bool keep_memory() {

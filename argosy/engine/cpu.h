@@ -53,8 +53,8 @@ void use_threads(int threads);
 /// and the instructions that libtorch chose. Machines that differ in it come to other bits.
 [[nodiscard]] std::string kernels_in_use();
 /// Whether products of matrices run on instructions that make them as fast as convolutions: AVX-512
-/// for f32, in a library that uses it, and AMX for bf16. What the environment keeps from the
-/// libraries (argosy launch --cpu_capability) is none. Asked once in the life of a process.
+/// for f32, in a library that uses it, and AMX for bf16. Instructions that the environment forbids
+/// the libraries (argosy launch --cpu_capability) do not count. Each process finds it out once.
 struct FastProducts {
   bool f32 = false;
   bool bf16 = false;

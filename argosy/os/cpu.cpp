@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <set>
+#include <string>
 
 #include "argosy/base/strings.h"
 #include "argosy/os/fd.h"
@@ -113,11 +115,19 @@ Cpu usable_cpu() {
   result.avx512 =
       __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
-  // Compilers' tests name it only since lately; the kernel lists what it has enabled.
-  const Result<std::string> info = read_file("/proc/cpuinfo");
-  result.amx_bf16 = info.ok() && info->find(" amx_bf16") != std::string::npos;
 #endif
   return result;
+}
+
+// Clang 14's __builtin_cpu_supports() does not know it; the kernel lists what it has enabled.
+bool has_amx_bf16() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("flags")) {  // those of the first processor: all have the same
+      return line.find(" amx_bf16") != std::string::npos;
+    }
+  }
+  return false;
 }
 
 }  // namespace argosy::os

@@ -13,13 +13,15 @@ struct Cpu {
   int cores = 1;
   /// Distinct physical cores among the affinity mask.
   int physical_cores = 1;
-  bool avx2 = false;      ///< AVX2 with FMA, in the CPU and enabled by the system
-  bool avx512 = false;    ///< AVX-512 F, BW, DQ and VL, likewise
-  bool amx_bf16 = false;  ///< matrix instructions (AMX) for bf16, likewise
+  bool avx2 = false;    ///< AVX2 with FMA, in the CPU and enabled by the system
+  bool avx512 = false;  ///< AVX-512 F, BW, DQ and VL, likewise
 };
 
 /// Reads the present state. Others may change the affinity mask and the quota of a running process.
 [[nodiscard]] Cpu usable_cpu();
+
+/// Whether the CPU has matrix instructions (AMX) for bf16 and the system has enabled them.
+[[nodiscard]] bool has_amx_bf16();
 
 /// Returns the numbers in a kernel list such as "0-3,8,10-11". nullopt: the list is malformed.
 [[nodiscard]] std::optional<std::vector<int>> parse_cpu_list(std::string_view text);

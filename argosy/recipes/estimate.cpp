@@ -133,13 +133,9 @@ engine::StepMemory counted_step(const Subject& subject, const std::string& amp) 
     engine::lay_out(*subject.module, engine::MemoryFormat::kChannelsLast);
   }
   const int64_t largest = largest_copy(subject);
-  constexpr int kSteps = 2;
-  int64_t held = 0;
-  for (int i = 0; i < kSteps; ++i) {  // in the first, gradients are made
-    engine::reset_memory_count();
-    held = engine::memory_count().now;
-    subject.loss().backward();
-  }
+  engine::reset_memory_count();  // gradients are there
+  const int64_t held = engine::memory_count().now;
+  subject.loss().backward();
   const int64_t most = engine::memory_count().most - held;
   int64_t gradients = 0;
   for (const at::Tensor& parameter : subject.module->parameters()) {

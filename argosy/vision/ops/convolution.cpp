@@ -42,14 +42,11 @@ ProductWays ways_for(const at::Tensor& images,
   const bool few = fits && pixels <= kFew;
   const bool small = fits && pixels <= kSmall;
   const bool point = taps == 1;  // its windows are the pixels
+  const bool cheap = few || (small && point);
   if (type == at::kBFloat16) {
-    return {.result = few || (small && point),
-            .of_weight = small,
-            .of_images = few || (small && (point || stride > 1))};
+    return {.result = cheap, .of_weight = small, .of_images = cheap || (small && stride > 1)};
   }
-  return {.result = few || (small && point),
-          .of_weight = few || (small && point),
-          .of_images = few && kNewConvolutions};
+  return {.result = cheap, .of_weight = cheap, .of_images = few && kNewConvolutions};
 }
 
 bool has_fast_products(at::ScalarType type) {

@@ -1,5 +1,7 @@
 #include "argosy/vision/ops/convolution.h"
 
+#include <array>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -12,6 +14,8 @@
 
 namespace argosy::vision::ops {
 namespace {
+
+constexpr ProductWays kAll{.result = true, .of_weight = true, .of_images = true};
 
 struct Case {
   std::vector<int64_t> images;  // N, C, H, W
@@ -87,6 +91,11 @@ const std::vector<Case>& cases() {
   return all;
 }
 
+at::Tensor all_products(nn::Conv2d& conv, const Case& each) {
+  return product_convolution(
+      images_for(each), conv->weight, conv->bias, {each.stride, each.padding}, kAll);
+}
+
 bool is_product(const at::Tensor& y) {
   return y.grad_fn() != nullptr && y.grad_fn()->name().find("ProductConv") != std::string::npos;
 }
@@ -124,14 +133,38 @@ TEST(ProductConvolution, IsTheConvolutionUpToARounding) {
   }
 }
 
-/// The sizes of dimensions of one are any number, and memory may begin anywhere.
+/// Strides of dimensions of one may be any number, and memory may begin anywhere.
 TEST(ProductConvolution, ImagesMayBePartOfOthers) {
   torch::manual_seed(7);
-  const at::Tensor all = torch::randn({3, 24, 5, 4}).contiguous(kLast);
+  const at::Tensor many = torch::randn({3, 24, 5, 4}).contiguous(kLast);
   const at::Tensor weight = torch::randn({16, 24, 3, 3});
-  for (const at::Tensor& x : {all.narrow(0, 1, 1), all.narrow(2, 2, 1), all.narrow(3, 1, 1)}) {
-    const at::Tensor y = product_convolution(x, weight, {}, {{1, 1}, {1, 1}}, {true, true, true});
+  for (const at::Tensor& x : {many.narrow(0, 1, 1), many.narrow(0, 1, 1).narrow(2, 2, 1)}) {
+    ASSERT_TRUE(x.is_contiguous(kLast));
+    const at::Tensor y = product_convolution(x, weight, {}, {{1, 1}, {1, 1}}, kAll);
     EXPECT_LE(error(y, at::conv2d(x, weight, {}, 1, 1).to(at::kDouble)), 1e-5);
+  }
+}
+
+/// Each input by itself, and all that some need together.
+TEST(ProductConvolution, GivesGradientsToWhatNeedsThem) {
+  const Case each{{4, 32, 6, 6}, 48, {3, 3}, {2, 2}, {1, 1}, true};
+  const Results wanted = exact(each, at::kFloat);
+  for (int needed = 1; needed < 8; ++needed) {
+    nn::Conv2d conv = conv_of(each);
+    const at::Tensor x = images_for(each).detach().requires_grad_((needed & 1) != 0);
+    conv->weight.requires_grad_((needed & 2) != 0);
+    conv->bias.requires_grad_((needed & 4) != 0);
+    const at::Tensor y =
+        product_convolution(x, conv->weight, conv->bias, {each.stride, each.padding}, kAll);
+    y.backward(at::linspace(-1, 2, y.numel()).view(y.sizes()));
+    const std::array<at::Tensor, 3> got{x.grad(), conv->weight.grad(), conv->bias.grad()};
+    const std::array<at::Tensor, 3> expected{wanted.dx, wanted.dweight, wanted.dbias};
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_EQ(got[i].defined(), (needed >> i & 1) != 0) << needed;
+      if (got[i].defined()) {
+        EXPECT_LE(error(got[i], expected[i]), 1e-5) << needed;
+      }
+    }
   }
 }
 
@@ -157,51 +190,47 @@ TEST(Convolution, ComputesProductsOfFewPixels) {
 }
 
 /// As after any operator.
-TEST(Convolution, WhatComesOutMayBeChangedInPlace) {
-  for (const bool bf16 : {false, true}) {
-    nn::Conv2d conv = conv_of(cases()[0]), same = conv_of(cases()[0]);
-    const at::Tensor y = under_autocast(conv, images_for(cases()[0]), bf16);
-    EXPECT_FALSE(y.is_view());
-    y.relu_().sum().backward();
-    under_autocast(same, images_for(cases()[0]), bf16).relu().sum().backward();
-    EXPECT_TRUE(torch::equal(conv->weight.grad(), same->weight.grad()));
-  }
-}
-
-/// Backward inside of a region computes in the type of forward outside of it.
-TEST(Convolution, GradientsOfF32AreF32InsideOfARegionToo) {
+TEST(ProductConvolution, WhatComesOutMayBeChangedInPlace) {
   std::vector<at::Tensor> gradients;
-  for (const bool inside : {false, true}) {
+  for (const bool in_place : {false, true}) {
     nn::Conv2d conv = conv_of(cases()[0]);
-    const at::Tensor y = convolution(conv, images_for(cases()[0]));
-    const engine::Autocast autocast({.enabled = inside});
-    y.sum().backward();
+    at::Tensor y = all_products(conv, cases()[0]);
+    EXPECT_FALSE(y.is_view());
+    (in_place ? y.relu_() : y.relu()).sum().backward();
     gradients.push_back(conv->weight.grad());
   }
   EXPECT_TRUE(torch::equal(gradients[0], gradients[1]));
 }
 
-TEST(Convolution, OnlyWhatNeedsAGradientGetsOne) {
-  const Case& each = cases()[1];
-  for (const bool of_images : {false, true}) {
-    nn::Conv2d conv = conv_of(each);
-    conv->weight.requires_grad_(!of_images);
-    const at::Tensor x = images_for(each).detach().requires_grad_(of_images);
-    under_autocast(conv, x).sum().backward();
-    EXPECT_EQ(x.grad().defined(), of_images);
-    EXPECT_EQ(conv->weight.grad().defined(), !of_images);
+/// Whatever region of mixed precision they are computed in.
+TEST(ProductConvolution, OfF32IsF32InsideOfARegionToo) {
+  std::vector<at::Tensor> results, gradients;
+  for (const auto& [forward, backward] : {std::pair(false, false), {false, true}, {true, false}}) {
+    nn::Conv2d conv = conv_of(cases()[0]);
+    at::Tensor y;
+    {
+      const engine::Autocast autocast({.enabled = forward});
+      y = all_products(conv, cases()[0]);
+    }
+    const engine::Autocast autocast({.enabled = backward});
+    y.sum().backward();
+    results.push_back(y);
+    gradients.push_back(conv->weight.grad());
+  }
+  for (size_t i = 1; i < results.size(); ++i) {
+    EXPECT_TRUE(torch::equal(results[0], results[i])) << i;
+    EXPECT_TRUE(torch::equal(gradients[0], gradients[i])) << i;
   }
 }
 
-TEST(Convolution, HasASecondDerivative) {
+TEST(ProductConvolution, HasASecondDerivative) {
   const Case each{{16, 24, 4, 4}, 32, {3, 3}, {2, 2}, {1, 1}, true};
   std::vector<std::vector<at::Tensor>> seconds;
   for (const bool own : {true, false}) {
     nn::Conv2d conv = conv_of(each);
     const at::Tensor x = images_for(each);
     const at::Tensor y =
-        own ? product_convolution(
-                  x, conv->weight, conv->bias, {each.stride, each.padding}, {true, true, true})
+        own ? product_convolution(x, conv->weight, conv->bias, {each.stride, each.padding}, kAll)
             : conv(x);
     const at::Tensor dx =
         torch::autograd::grad({y.pow(3).sum()}, {x}, {}, true, /*create_graph=*/true)[0];
@@ -238,8 +267,8 @@ TEST(Convolution, ElsewhereItIsLibtorchs) {
   same(conv_of(each), images_for(each));
   each.images = {1, 3, 3, 3};  // too little for a product
   same(conv_of(each), images_for(each));
-  EXPECT_THROW((void)convolution(*std::make_unique<nn::Conv2d>(nn::Conv2dOptions(3, 4, 3)), x),
-               c10::Error);
+  nn::Conv2d of_three(nn::Conv2dOptions(3, 4, 3));
+  EXPECT_THROW((void)convolution(of_three, x), c10::Error);
 }
 
 }  // namespace

@@ -177,7 +177,6 @@ struct ProductConvolution : torch::autograd::Function<ProductConvolution> {
                             const c10::optional<at::Tensor>& bias,
                             const ConvolutionGeometry& geometry,
                             const ProductWays& ways) {
-    const engine::Autocast off({.enabled = false});
     const engine::DirectUse use({weight, bias.value_or(at::Tensor())});
     context->save_for_backward({images, weight});
     context->saved_data["bias"] = bias.has_value();
@@ -191,7 +190,7 @@ struct ProductConvolution : torch::autograd::Function<ProductConvolution> {
 
   static variable_list backward(torch::autograd::AutogradContext* context,
                                 const variable_list& grads) {
-    const engine::Autocast off({.enabled = false});
+    const engine::Autocast off({.enabled = false});  // at::mm() would choose, mm_out() does not
     const variable_list saved = context->get_saved_variables();
     auto& data = context->saved_data;
     const engine::DirectUse use({saved[1]});
