@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <set>
 #include <string>
 
@@ -121,13 +120,9 @@ Cpu usable_cpu() {
 
 // Clang 14's __builtin_cpu_supports() does not know it; the kernel lists what it has enabled.
 bool has_amx_bf16() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("flags")) {  // those of the first processor: all have the same
-      return line.find(" amx_bf16") != std::string::npos;
-    }
-  }
-  return false;
+  constexpr std::size_t kFirstProcessor = 8192;  // all have the same flags
+  const Result<std::string> info = read_head("/proc/cpuinfo", kFirstProcessor);
+  return info.ok() && info->find(" amx_bf16") != std::string::npos;
 }
 
 }  // namespace argosy::os

@@ -262,10 +262,9 @@ EstimateResult estimate(const EstimateSettings& settings) {
   engine::count_memory();
   const int64_t before = engine::memory_count().now;
   const Spec spec = parse_spec(kModels, settings.model);
-  const auto entry = std::ranges::find_if(
-      models(), [&](const ModelEntry& each) { return each.row.name == spec.name && each.build; });
-  Subject subject = entry == models().end() ? language_model(settings, divides)
-                                            : picture_model(settings, *entry, spec);
+  const ModelEntry& entry = find_entry(kModels, models(), spec.name);
+  Subject subject =
+      entry.language ? language_model(settings, divides) : picture_model(settings, entry, spec);
   for (const at::Tensor& parameter : subject.module->parameters()) {
     result.parameters += parameter.numel();
   }
