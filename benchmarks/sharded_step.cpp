@@ -44,7 +44,8 @@ struct Options {
   bool recompute = false;
 };
 
-constexpr int kBatches = 4;  // in turns
+constexpr int kBatches = 4;     // in turns
+constexpr double kRate = 3e-4;  // losses fall within a few steps
 
 /// A Gpt with its loss, as a wrapper calls it.
 struct TrainedImpl : torch::nn::Module {
@@ -79,7 +80,8 @@ void wait_for(const at::Device& device) {
 struct Measured {
   std::vector<double> samples_ms{};
   std::vector<double> losses{};
-  double pss_mb = 0;  // with all gradients, before the last step that is not measured
+  double pss_mb = 0;   // with all gradients, before the last step that is not measured
+  double sent_mb = 0;  // by this host, in a step
 };
 
 Measured run_steps(const Options& options,
@@ -92,7 +94,11 @@ Measured run_steps(const Options& options,
   }
   const at::Device device(options.device);
   Measured all;
+  double sent_before = 0;
   for (int step = 0; step < options.warmup + options.steps; ++step) {
+    if (step == options.warmup) {
+      sent_before = bench::sent_mb();
+    }
     const auto begin = std::chrono::steady_clock::now();
     const at::Tensor& tokens = batches[static_cast<size_t>(step % kBatches)];
     at::Tensor loss;
@@ -120,6 +126,7 @@ Measured run_steps(const Options& options,
       all.losses.push_back(loss.item<double>());
     }
   }
+  all.sent_mb = (bench::sent_mb() - sent_before) / options.steps;
   return all;
 }
 
@@ -166,14 +173,14 @@ void run(const Options& options) {
   Measured measured;
   double sum = 0;
   if (alone) {
-    optim::Optimizer optimizer = optim::AdamW(net, {.lr = 1e-3});
+    optim::Optimizer optimizer = optim::AdamW(net, {.lr = kRate});
     measured = run_steps(options, model_options, optimizer, [&](const auto& x, const auto& y) {
       return net->forward(x, y);
     });
     sum = checksum(engine::named_parameters(net));
   } else {
     auto model = fleet::distributed_model(net);
-    optim::Optimizer optimizer = fleet::distributed_optimizer(optim::AdamW(model, {.lr = 1e-3}));
+    optim::Optimizer optimizer = fleet::distributed_optimizer(optim::AdamW(model, {.lr = kRate}));
     measured = run_steps(options, model_options, optimizer, [&](const auto& x, const auto& y) {
       return model(x, y);
     });
@@ -192,6 +199,7 @@ void run(const Options& options) {
       report.number("layout_checksum", sum);  // whatever is divided, the same
     }
     report.number("pss_mb", measured.pss_mb);
+    report.number("sent_mb", measured.sent_mb);
     report.text("ranks_agree", agree || alone ? "yes" : "no");
     bench::add_versions(report);
     report.print();

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <fstream>
 #include <initializer_list>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
@@ -159,6 +162,24 @@ double mb_of(std::initializer_list<const char*> names) {
 
 double pss_mb() {
   return mb_of({"Pss:"});
+}
+
+double sent_mb() {
+  double bytes = 0;
+  std::ifstream file("/proc/net/dev");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos || line.substr(0, colon).ends_with("lo")) {
+      continue;
+    }
+    std::istringstream fields(line.substr(colon + 1));
+    std::vector<double> numbers(9);  // eight of what came, then the bytes that went
+    for (double& number : numbers) {
+      fields >> number;
+    }
+    bytes += numbers.back();
+  }
+  return bytes / 1e6;
 }
 
 double pss_of_data_mb() {

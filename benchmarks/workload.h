@@ -65,6 +65,9 @@ void add_versions(Report& report);
 /// This process's memory in MB (10^6 bytes); what is shared counts in equal parts for each that
 /// shares it (PSS).
 [[nodiscard]] double pss_mb();
+
+/// What this host, or network namespace, has sent over its links but for the loopback, in MB.
+[[nodiscard]] double sent_mb();
 /// The same without files, such as libraries, whose part depends on what else runs.
 [[nodiscard]] double pss_of_data_mb();
 

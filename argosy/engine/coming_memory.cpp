@@ -11,8 +11,10 @@
 #include <ATen/ops/empty.h>
 #include <ATen/record_function.h>
 #include <c10/core/Storage.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "argosy/base/check.h"
+#include "argosy/engine/operator_call.h"
 #include "argosy/engine/operator_tensors.h"
 #include "argosy/engine/used_tensors.h"
 
@@ -59,6 +61,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
       if (schema == nullptr || use == ArgumentUse::kViews) {
         return;  // a mark for profilers, or a view
       }
+      const c10::impl::ExcludeDispatchKeyGuard unheard(kHeardOf);
       memory->before_operator(function, use == ArgumentUse::kWrites);
       used = used == nullptr ? std::make_unique<Used>() : std::move(used);
       used->memories.push_back(std::move(memory));
@@ -69,6 +72,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
 
 void end(const at::RecordFunction& /*function*/, at::ObserverContext* context) {
   if (context != nullptr) {
+    const c10::impl::ExcludeDispatchKeyGuard unheard(kHeardOf);
     for (const std::shared_ptr<ComingMemory>& memory : static_cast<Used*>(context)->memories) {
       memory->after_use();
     }
@@ -186,6 +190,7 @@ std::shared_ptr<ComingMemory> coming_memory_of(const at::Tensor& tensor) {
 }
 
 DirectUse::DirectUse(const std::vector<at::Tensor>& tensors, bool writes) {
+  const c10::impl::ExcludeDispatchKeyGuard unheard(kHeardOf);
   for (const at::Tensor& tensor : tensors) {
     note_use(tensor);
     if (std::shared_ptr<ComingMemory> memory = coming_memory_of(tensor)) {
@@ -196,6 +201,7 @@ DirectUse::DirectUse(const std::vector<at::Tensor>& tensors, bool writes) {
 }
 
 DirectUse::~DirectUse() {
+  const c10::impl::ExcludeDispatchKeyGuard unheard(kHeardOf);
   for (const std::shared_ptr<ComingMemory>& memory : used_) {
     memory->after_use();
   }

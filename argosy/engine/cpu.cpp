@@ -57,7 +57,7 @@ FastProducts find_fast_products() {
   const std::string most = strings::to_lower(env::get("ATEN_CPU_CAPABILITY").value_or("avx512"));
   return {.f32 = cpu.avx512 && most == "avx512" && onednn_may_use("avx512") &&
                  blas_in_use() != Blas::kReference && !openblas_chooses_by_model(),
-          .bf16 = os::has_amx_bf16() && onednn_may_use("amx")};
+          .bf16 = os::has_cpu_flag("amx_bf16") && onednn_may_use("amx")};
 }
 
 bool keep_memory() {
@@ -157,6 +157,12 @@ std::string kernels_in_use() {
 const FastProducts& fast_products() {
   static const FastProducts found = find_fast_products();
   return found;
+}
+
+bool bf16_products_need_room() {
+  static const bool needed = os::usable_cpu().avx512 && onednn_may_use("avx512") &&
+                             !os::has_cpu_flag("avx512_bf16") && !os::has_cpu_flag("amx_bf16");
+  return needed;
 }
 
 bool openblas_chooses_by_model() {

@@ -60,6 +60,9 @@ struct FastProducts {
   bool bf16 = false;
 };
 [[nodiscard]] const FastProducts& fast_products();
+/// Whether a product of 16-bit matrices is summed in f32 memory of its result's size first: oneDNN
+/// does so on processors with AVX-512 and no instructions for bf16.
+[[nodiscard]] bool bf16_products_need_room();
 /// Whether OpenBLAS takes its kernels by the processor's model, of which it may know too little to
 /// see AVX-512, although argosy launch would choose them (OPENBLAS_CORETYPE).
 [[nodiscard]] bool openblas_chooses_by_model();

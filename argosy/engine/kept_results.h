@@ -1,38 +1,46 @@
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <functional>
-#include <memory>
 #include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+
+// Internal to the room: of ComputedTwice.
 namespace argosy::engine {
 
-/// Keeps results of some operators of a computation, and gives them when it is repeated instead of
-/// computing them again.
-///
-///     KeptResults kept([](const std::string& name) { return name == "aten::mm"; });
-///     kept.first([&] { … });
-///     kept.again([&] { … });      // computes all but the products
-///
-/// Operators are those of libtorch's dispatcher below autograd: a `linear` is an "aten::addmm".
-/// What writes to an argument, returns a view or draws random numbers is computed always, and so is
-/// a result that has been written since, or whose arguments have other shapes than at first.
-/// Results are given once. Not thread-safe; both computations run in the caller's thread.
+/// Results of the first of two equal computations, for the second.
 class KeptResults final {
  public:
   using Keeps = std::function<bool(const std::string& operator_name)>;
-  explicit KeptResults(Keeps keeps);
-  ~KeptResults();
-  KeptResults(const KeptResults&) = delete;
-  KeptResults& operator=(const KeptResults&) = delete;
-  KeptResults(KeptResults&&) = delete;
-  KeptResults& operator=(KeptResults&&) = delete;
+  explicit KeptResults(Keeps keeps) : keeps_(std::move(keeps)) {}
 
-  void first(const std::function<void()>& body);
-  void again(const std::function<void()>& body);
+  /// True if the results of this call are to be kept, or have been.
+  [[nodiscard]] bool wants(const c10::FunctionSchema& schema, const torch::jit::Stack& stack);
+  /// Keeps the results at the end of the stack.
+  void keep(const c10::FunctionSchema& schema,
+            std::vector<int64_t> sizes,
+            const torch::jit::Stack& stack);
+  /// Puts what was kept in the place of the arguments, once; false: there is nothing that fits.
+  [[nodiscard]] bool give(const c10::FunctionSchema& schema,
+                          const std::vector<int64_t>& sizes,
+                          torch::jit::Stack& stack);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Result {
+    std::vector<int64_t> arguments{};  // their sizes
+    std::vector<at::Tensor> tensors{};
+    std::vector<int64_t> versions{};
+  };
+
+  Keeps keeps_;                                    // empty: nothing
+  std::unordered_map<std::string, bool> known_{};  // by operator
+  std::unordered_map<std::string, std::deque<Result>> results_{};
 };
 
 }  // namespace argosy::engine

@@ -118,11 +118,11 @@ Cpu usable_cpu() {
   return result;
 }
 
-// Clang 14's __builtin_cpu_supports() does not know it; the kernel lists what it has enabled.
-bool has_amx_bf16() {
+// Clang 14's __builtin_cpu_supports() does not know them; the kernel lists what it has enabled.
+bool has_cpu_flag(std::string_view name) {
   constexpr std::size_t kFirstProcessor = 8192;  // all have the same flags
   const Result<std::string> info = read_head("/proc/cpuinfo", kFirstProcessor);
-  return info.ok() && info->find(" amx_bf16") != std::string::npos;
+  return info.ok() && info->find(" " + std::string(name)) != std::string::npos;
 }
 
 }  // namespace argosy::os

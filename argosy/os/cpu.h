@@ -20,8 +20,9 @@ struct Cpu {
 /// Reads the present state. Others may change the affinity mask and the quota of a running process.
 [[nodiscard]] Cpu usable_cpu();
 
-/// Whether the CPU has matrix instructions (AMX) for bf16 and the system has enabled them.
-[[nodiscard]] bool has_amx_bf16();
+/// Whether the CPU has instructions that Linux calls so ("amx_bf16") and the system has enabled
+/// them.
+[[nodiscard]] bool has_cpu_flag(std::string_view name);
 
 /// Returns the numbers in a kernel list such as "0-3,8,10-11". nullopt: the list is malformed.
 [[nodiscard]] std::optional<std::vector<int>> parse_cpu_list(std::string_view text);

@@ -8,17 +8,18 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/saved_variable.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/nn/modules/container/sequential.h>
 
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
 #include "argosy/base/text.h"
 #include "argosy/engine/autocast.h"
+#include "argosy/engine/computed_twice.h"
 #include "argosy/engine/graph_node.h"
-#include "argosy/engine/kept_results.h"
 #include "argosy/engine/random_state.h"
 #include "argosy/engine/used_tensors.h"
 #include "argosy/parallel/ddp/graph.h"
@@ -28,7 +29,10 @@ namespace {
 
 constexpr const char* kRecompute = "parallel.recompute";
 
+using torch::autograd::Edge;
+using torch::autograd::edge_list;
 using torch::autograd::variable_list;
+using torch::autograd::impl::gradient_edge;
 
 /// What the first computation leaves for the second.
 struct Computation {
@@ -41,29 +45,26 @@ struct Computation {
   std::optional<engine::StateDict> random{};        // before the first computation
   std::optional<engine::StateDict> random_after{};  // and after it
   engine::AutocastState autocast{};
-  std::shared_ptr<engine::KeptResults> kept{};  // by the policy
+  std::shared_ptr<engine::ComputedTwice> twice{};
 
   /// Once more, or for the first time.
   [[nodiscard]] Tensors run(const Tensors& given, bool is_first) const {
     Tensors outputs;
     const auto body = [&] { outputs = compute(given); };
-    if (kept == nullptr) {
-      body();
-    } else {
-      is_first ? kept->first(body) : kept->again(body);
-    }
+    is_first ? twice->first(body) : twice->again(body);
     return outputs;
   }
 };
 
-std::shared_ptr<engine::KeptResults> kept_by(const RecomputeOptions& options) {
-  if (options.policy == nullptr) {
-    return nullptr;
+std::shared_ptr<engine::ComputedTwice> computed_twice(const RecomputeOptions& options) {
+  engine::ComputedTwiceOptions how{.early_stop = options.early_stop};
+  if (options.policy != nullptr) {
+    how.keeps = [policy = options.policy](const std::string& name) {
+      const CheckpointPolicy wanted = policy(name);
+      return wanted == CheckpointPolicy::kMustSave || wanted == CheckpointPolicy::kPreferSave;
+    };
   }
-  return std::make_shared<engine::KeptResults>([policy = options.policy](const std::string& name) {
-    const CheckpointPolicy wanted = policy(name);
-    return wanted == CheckpointPolicy::kMustSave || wanted == CheckpointPolicy::kPreferSave;
-  });
+  return std::make_shared<engine::ComputedTwice>(std::move(how));
 }
 
 /// Runs `restore` at its end. It is for destructors: what fails there is told and goes no further.
@@ -203,6 +204,27 @@ Tensors again(const Computation& computation, const Tensors& inputs) {
   return outputs;
 }
 
+/// The gradients at the edges `to`. What somebody holds of the second computation is there then.
+variable_list through_graph(const edge_list& from,
+                            const variable_list& towards,
+                            const edge_list& to,
+                            engine::ComputedTwice& twice) {
+  try {
+    variable_list found =
+        torch::autograd::Engine::get_default_engine().execute(from,
+                                                              towards,
+                                                              /*keep_graph=*/false,
+                                                              /*create_graph=*/false,
+                                                              /*accumulate_grad=*/false,
+                                                              to);
+    twice.finish();
+    return found;
+  } catch (...) {
+    twice.finish();  // what a late result met comes first
+    throw;
+  }
+}
+
 /// Returns a gradient for each input.
 Tensors gradients(const Computation& computation, const Tensors& grads) {
   ARGOSY_CHECK(!at::GradMode::is_enabled(),
@@ -213,6 +235,7 @@ Tensors gradients(const Computation& computation, const Tensors& grads) {
   Tensors results(computation.inputs.size());
   Tensors arguments;
   variable_list wanted;
+  edge_list to;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < results.size(); ++i) {
     at::Tensor tensor = computation.inputs[i].unpack();
@@ -220,30 +243,31 @@ Tensors gradients(const Computation& computation, const Tensors& grads) {
       tensor = tensor.detach().requires_grad_(tensor.requires_grad());
       arguments.push_back(tensor);
     }
-    if (tensor.requires_grad()) {
+    // Views of parameters, which were made without a graph, have no edge.
+    const Edge edge = tensor.requires_grad() ? gradient_edge(tensor) : Edge();
+    if (edge.is_valid()) {
       wanted.push_back(tensor);
+      to.push_back(edge);
       places.push_back(i);
     }
   }
   const BuffersAgain buffers(computation.written);  // until the graph has read them
-  const Tensors outputs = again(computation, arguments);
-  check_leaves(outputs, wanted);
-  variable_list from, towards;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].requires_grad() && grads[i].defined()) {
-      from.push_back(outputs[i]);
-      towards.push_back(grads[i]);
+  edge_list from;
+  variable_list towards;
+  {  // nobody holds the outputs any more: what they are computed from can go
+    const Tensors outputs = again(computation, arguments);
+    check_leaves(outputs, wanted);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].requires_grad() && grads[i].defined()) {
+        from.push_back(gradient_edge(outputs[i]));
+        towards.push_back(grads[i]);
+      }
     }
   }
   if (from.empty()) {
     return results;
   }
-  const variable_list found = torch::autograd::grad(from,
-                                                    wanted,
-                                                    towards,
-                                                    /*retain_graph=*/c10::nullopt,
-                                                    /*create_graph=*/false,
-                                                    /*allow_unused=*/true);
+  const variable_list found = through_graph(from, towards, to, *computation.twice);
   for (std::size_t k = 0; k < places.size(); ++k) {
     results[places[k]] = found[k];
   }
@@ -255,8 +279,9 @@ Tensors gradients(const Computation& computation, const Tensors& grads) {
 Tensors recomputed(std::function<Tensors(const Tensors&)> compute,
                    const Tensors& arguments,
                    const RecomputeOptions& options) {
-  auto computation = std::make_shared<Computation>(Computation{
-      .compute = std::move(compute), .arguments = arguments.size(), .kept = kept_by(options)});
+  auto computation = std::make_shared<Computation>(Computation{.compute = std::move(compute),
+                                                               .arguments = arguments.size(),
+                                                               .twice = computed_twice(options)});
   if (options.preserve_rng_state) {
     computation->random = engine::random_state(devices_of(arguments));
   }
@@ -307,7 +332,7 @@ Tensors recomputed(std::function<Tensors(const Tensors&)> compute,
              for (torch::autograd::SavedVariable& input : computation->inputs) {
                input.reset_data();
              }
-             computation->kept = nullptr;
+             computation->twice = nullptr;
            }},
       inputs,
       outputs);

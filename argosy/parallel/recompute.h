@@ -32,10 +32,14 @@ struct RecomputeOptions {
   /// The second computation draws the random numbers of the first.
   bool preserve_rng_state = true;
   /// Says of each operator by its name ("aten::mm") whether its results are kept, so that they are
-  /// not computed again; see must_save() and engine::KeptResults. Empty: nothing is kept. What
+  /// not computed again; see must_save() and engine::ComputedTwice. Empty: nothing is kept. What
   /// views, writes in place or draws random numbers is always computed again. Ours; PyTorch's
   /// create_selective_checkpoint_contexts().
   std::function<CheckpointPolicy(const std::string& operator_name)> policy{};
+  /// The products and sums at the end, which backward does not need, are not computed again unless
+  /// somebody uses their results. On the CPU, and not around calls that are nested. The name is
+  /// PyTorch's.
+  bool early_stop = true;
 };
 
 /// Returns a policy that saves the results of these operators, and prefers to compute all others
@@ -99,7 +103,8 @@ decltype(auto) call(Function& function, Args&... args) {
 /// - torch::autograd::grad(), DistributedDataParallel and find_unused_parameters see a usual graph.
 /// - What else requires a gradient and was computed outside must be an argument.
 /// - What reads or writes memory without an operator of libtorch (`data_ptr()`, `.data()`) is not
-///   seen, and happens twice.
+///   seen, and happens twice. Beside the last products it needs `early_stop = false`: the second
+///   time it would find no memory in their results, and what it writes might be read too late.
 /// - No other thread may draw from libtorch's generators during either computation.
 /// - A second derivative is not there.
 /// Errors: UsageError if `function` writes into an argument or a parameter, or uses what should be

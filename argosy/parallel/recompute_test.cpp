@@ -20,6 +20,7 @@
 namespace argosy::parallel {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 using Kept = c10::weak_intrusive_ptr<at::TensorImpl, at::UndefinedTensorImpl>;
@@ -174,6 +175,97 @@ TEST(Recompute, KeepsMixedPrecision) {
               train(under([](std::vector<Block>& blocks, const at::Tensor& input) {
                 return blocks[0](blocks[0](input));
               })));
+}
+
+/// Two products behind an operator that cannot be late. The results that the second computation
+/// had are in `seen`.
+struct Products {
+  at::Tensor a = torch::randn({4, 4}).requires_grad_();
+  at::Tensor b = torch::randn({4, 4}).requires_grad_();
+  std::vector<at::Tensor> seen{};
+  std::vector<bool> had_memory{};  // while backward came to x
+  at::Tensor last_input{};
+  std::function<void(const at::Tensor& hidden)> before_end = [](const at::Tensor&) {};
+
+  at::Tensor operator()(const at::Tensor& x) {
+    const at::Tensor hidden = x.sin();
+    const at::Tensor first = hidden.mm(a);
+    before_end(hidden);
+    const at::Tensor last = x + first.mm(b);
+    seen = {first, last};
+    last_input = x;
+    if (hidden.requires_grad()) {
+      hidden.register_hook([this](const at::Tensor&) {
+        had_memory.clear();
+        for (const at::Tensor& tensor : seen) {
+          had_memory.push_back(tensor.storage().data() != nullptr);
+        }
+      });
+    }
+    return last;
+  }
+  /// Gradients of x, a and b.
+  std::vector<at::Tensor> gradients(const RecomputeOptions& options) {
+    const at::Tensor x = torch::linspace(-1, 1, 16).view({4, 4}).requires_grad_();
+    const at::Tensor y = recompute(
+        options, [this](const at::Tensor& given) { return (*this)(given); }, x);
+    return torch::autograd::grad({y.square().sum()}, {x, a, b});
+  }
+};
+
+TEST(Recompute, StopsBeforeTheLastProduct) {
+  Products late;
+  const std::vector<at::Tensor> got = late.gradients({});
+  EXPECT_THAT(late.had_memory, ElementsAre(true, false)) << "the gradient of b needs the first";
+  Products all = late;
+  expect_same(got, all.gradients({.early_stop = false}));
+  EXPECT_THAT(all.had_memory, ElementsAre(true, true));
+  EXPECT_TRUE(late.seen[1].equal(all.seen[1])) << "who still holds it has its values";
+  Products kept = late;
+  expect_same(kept.gradients({.policy = must_save({"aten::mm"})}), got);
+  EXPECT_THAT(kept.had_memory, ElementsAre(true, false)) << "what was kept is no obstacle";
+}
+
+/// What a step changes afterwards has no effect on them.
+TEST(Recompute, LateResultsThatAreHeldAreComputedBeforeAStep) {
+  Products products;
+  (void)products.gradients({});
+  const at::Tensor wanted = products.last_input + products.seen[0].mm(products.b);
+  {
+    const torch::NoGradGuard no_grad;
+    products.b.zero_();
+  }
+  EXPECT_TRUE(products.seen[1].equal(wanted));
+}
+
+/// Late results have what they would have had.
+TEST(Recompute, ComputesLateResultsBeforeWhatWasNotForeseen) {
+  Products products;
+  int calls = 0;
+  at::Tensor early;
+  products.before_end = [&](const at::Tensor& hidden) {
+    if (++calls == 2) {
+      early = hidden.detach().clone();
+      hidden.data().zero_();
+    }
+  };
+  (void)products.gradients({});
+  EXPECT_TRUE(products.seen[0].equal(early.mm(products.a)));
+}
+
+/// A kernel of one's own reads a product's result, in a computation that is hidden from the outer
+/// one.
+TEST(Recompute, BringsLateResultsToOneWithin) {
+  const at::Tensor w = torch::randn({4, 4}).requires_grad_();
+  const at::Tensor x = torch::randn({4, 4}).requires_grad_();
+  float read = 0;
+  const auto within = [&](const at::Tensor& y) {
+    read = *static_cast<const float*>(y.data_ptr());
+    return y.mm(w);
+  };
+  const auto both = [&](const at::Tensor& y) { return recompute(within, y.mm(w)); };
+  recompute(both, x).sum().backward();
+  EXPECT_EQ(read, x.mm(w)[0][0].item<float>());
 }
 
 /// Several results, one of them an index, in a tuple; an argument that is no tensor.

@@ -137,7 +137,7 @@ def main():
         if parameter.dim() > 1:
             nn.init.normal_(parameter, std=0.02)
     model = wrapped(net.to(args.device), args)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01, fused=True if args.tuned else None)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.01, fused=True if args.tuned else None)
     if args.compile:
         model = torch.compile(model)
     batches = [tokens_of(args, shape, rank, i) for i in range(BATCHES)]

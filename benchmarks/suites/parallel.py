@@ -1,6 +1,9 @@
 """Training steps of a GPT of 25 M parameters that ranks divide."""
 
-from suites.base import Case, Measure, check_step, ours, pairs_with, peer, samples_ms, with_peers
+import os
+import sys
+
+from suites.base import HERE, Case, Measure, check_step, ours, pairs_with, peer, samples_ms, with_peers
 
 MODEL = "gpt:layers=8,width=512,heads=8,vocab_size=1000,context=256"
 
@@ -43,6 +46,26 @@ def _divided(args, ranks, batch, amp):
     )
 
 
+def _sent(run):
+    return [run["objects"][0]["sent_mb"]]
+
+
+def _on_two_hosts(args):
+    """What a host sends in a step, to the other one, over a link of 1 Gbit/s."""
+    hosts = [sys.executable, HERE / "hosts.py", "--hosts", 2, "--rate", "1gbit", "--argosy", args.bin / "argosy", "--"]
+    program = [*hosts, args.bin / "bench_sharded_step", "--model", MODEL, "--batch", 1, "--steps", 4, "--warmup", 4]
+    return Case(
+        "parallel",
+        "gpt_2_hosts",
+        {"argosy": [*program, "--way", "full"], "ddp": [*program, "--way", "ddp"]},
+        [
+            Measure("gpt_2_hosts", "ms", samples_ms, [("argosy", "ddp", None)]),
+            Measure("gpt_2_hosts_sent", "MB", _sent, [("argosy", "ddp", 1.5)]),
+        ],
+        check_step(exact_end=True),
+    )
+
+
 def _recomputed(args):
     """What is computed again costs time and saves memory."""
     options = ["--batch", 8, "--steps", 8, "--warmup", 2]
@@ -70,3 +93,7 @@ def cases(args):
             for batch in (1, 8):
                 yield _divided(args, ranks, batch, amp)
     yield _recomputed(args)
+    if os.geteuid() == 0:
+        yield _on_two_hosts(args)
+    else:
+        print("parallel: gpt_2_hosts is left out, network namespaces need root", file=sys.stderr)

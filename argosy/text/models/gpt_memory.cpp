@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "argosy/base/check.h"
+#include "argosy/engine/cpu.h"
 #include "argosy/text/ops/causal_attention.h"
 #include "argosy/text/ops/token_loss.h"
 
@@ -25,7 +26,8 @@ constexpr int64_t kRowsOfSums = 32;  // whose gradients of a norm's weight are s
 struct BlockTensors {
   BlockTensors(const GptOptions& options, const StepShape& shape) {
     const int64_t rows = shape.sequences * shape.tokens;
-    const int64_t item = shape.bf16 || shape.pure_bf16 ? kBf16 : kF32;
+    narrow = shape.bf16 || shape.pure_bf16;
+    const int64_t item = narrow ? kBf16 : kF32;
     weight_item = shape.pure_bf16 ? kBf16 : kF32;
     const int64_t hidden = options.hidden_or_default();
     const int64_t heads_width =
@@ -63,11 +65,17 @@ struct BlockTensors {
     kept_copies = shape.divided ? 0 : copies;
   }
 
+  /// What a product needs while it is computed, beside its result of so many 16-bit bytes.
+  [[nodiscard]] int64_t room_of(int64_t result) const {
+    return narrow && engine::bf16_products_need_room() ? result / kBf16 * kF32 : 0;
+  }
+
   [[nodiscard]] int64_t kept() const {
     return for_norm + moments + normed + qkv + out + log_sums + for_norm + moments + normed + up +
            inner + kept_copies * (of_qkv + of_out + of_up + of_down);
   }
 
+  bool narrow;          // products have 16 bits
   int64_t weight_item;  // bytes of a number of a parameter, and of the stream
   int64_t stream, normed, out, branch, moments, qkv, log_sums, up, inner, scores, repeated, sums;
   int64_t for_norm;  // what a norm keeps for its backward
@@ -83,6 +91,7 @@ std::vector<StepMoment> forward_of(const BlockTensors& t) {
   const int64_t copy_while_multiplied = t.copies - t.kept_copies;
   return {{attended + (t.rotates ? t.qkv : 0)},
           {attended + t.out + t.log_sums + t.scores + 2 * t.repeated},
+          {t.kept() - t.inner + t.room_of(t.up)},
           {t.kept() + t.branch + copy_while_multiplied * t.of_down},
           {t.kept() + t.branch + t.stream}};
 }
@@ -106,22 +115,22 @@ class BlockBackward final {
   std::vector<StepMoment> moments() {
     const int64_t wide = t_.stream;  // the gradient of what goes on beside the branches
     const int64_t narrow = t_.copies > 0 ? t_.branch : 0;  // the branch's, of 16 bits
-    matrix(wide + narrow + t_.inner, t_.of_down);
+    matrix(wide + narrow, t_.inner, t_.of_down);
     drop(t_.inner + t_.kept_copies * t_.of_down);
     at(wide + t_.inner + t_.up);  // the activation
     drop(t_.up);
-    matrix(wide + t_.up + t_.normed, t_.of_up);
+    matrix(wide + t_.up, t_.normed, t_.of_up);
     drop(t_.normed + t_.kept_copies * t_.of_up);
     at(wide + t_.normed + t_.stream + narrow + t_.sums);  // the second norm
     drop(t_.for_norm + t_.moments);
-    matrix(wide + narrow + t_.out, t_.of_out);
+    matrix(wide + narrow, t_.out, t_.of_out);
     drop(t_.kept_copies * t_.of_out);
     at(wide + t_.out + t_.qkv + 2 * t_.log_sums + 2 * t_.scores + 4 * t_.repeated);
     drop(t_.out + t_.log_sums + t_.qkv);
     if (t_.rotates) {
       at(wide + 2 * t_.qkv);
     }
-    matrix(wide + t_.qkv + t_.normed, t_.of_qkv);
+    matrix(wide + t_.qkv, t_.normed, t_.of_qkv);
     drop(t_.normed + t_.kept_copies * t_.of_qkv);
     done_ += t_.others + t_.biases;
     at(wide + t_.normed + t_.stream + t_.sums);  // the first norm
@@ -131,10 +140,14 @@ class BlockBackward final {
  private:
   void at(int64_t bytes) { moments_.push_back({kept_ + bytes, done_}); }
   void drop(int64_t bytes) { kept_ -= bytes; }
-  /// A product with a matrix of so many numbers: its own gradient, and copies of 16 bits.
-  void matrix(int64_t bytes, int64_t numbers) {
-    const int64_t copy = (t_.copies - t_.kept_copies) * numbers;
-    at(bytes + copy + (t_.weight_item + t_.copies) * numbers);
+  /// A product with a matrix of so many numbers: the gradient of its inputs, its own gradient, and
+  /// copies of 16 bits.
+  void matrix(int64_t bytes, int64_t of_inputs, int64_t numbers) {
+    const int64_t both = bytes + of_inputs + (t_.copies - t_.kept_copies) * numbers;
+    at(both + t_.room_of(of_inputs));
+    const int64_t result = (t_.narrow ? kBf16 : kF32) * numbers;
+    const int64_t widened = t_.copies > 0 ? kF32 * numbers : 0;
+    at(both + result + std::max(widened, t_.room_of(result)));
     done_ += t_.weight_item * numbers;
   }
 
@@ -165,8 +178,9 @@ PartMemory block_memory(const BlockTensors& t, const StepShape& shape, int64_t n
   part.kept = t.stream;
   part.forward = forward_without_graph(t);
   std::vector<StepMoment> again = forward_of(t);
-  add_to(again, t.stream);          // the gradient that waits
-  add_to(part.backward, t.stream);  // the result
+  again.pop_back();  // the sum and the last product are not computed
+  again.back().bytes -= t.branch;
+  add_to(again, t.stream);  // the gradient that waits
   part.backward.insert(part.backward.begin(), again.begin(), again.end());
   return part;
 }
@@ -207,12 +221,13 @@ PartMemory head_memory(const GptOptions& options, const StepShape& shape, const 
     part.forward = {{part.kept + logits * (kBf16 + kF32)}};
     part.backward = {
         {norm + 3 * logits * kF32},
-        {norm + logits * kBf16 + t.normed + table},
+        {norm + logits * kBf16 + t.normed + table + t.room_of(std::max(t.normed, table))},
         {t.for_norm + t.moments + t.normed + t.stream + t.sums, options.tied ? 0 : table}};
     return part;
   }
   part.kept = t.stream + t.moments + t.normed + table;  // gradients that are there already
-  part.forward = {{part.kept + t.normed + logits + copy + product}};
+  const int64_t in_head = part.kept + t.normed + logits + copy;
+  part.forward = {{in_head + t.room_of(logits)}, {in_head + product + t.room_of(product)}};
   part.backward = {{part.kept},
                    {t.stream + t.moments + t.normed + t.stream + t.sums, options.tied ? 0 : table}};
   return part;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -81,6 +82,29 @@ TEST(GptMemory, TheFormulaIsWhatTheAllocatorCounts) {
         << step.model << ", " << step.shape.sequences << " sequences"
         << (step.shape.bf16 ? ", bf16" : "") << (step.shape.recompute ? ", recompute" : "") << ": "
         << estimate.most() << " in " << estimate.moment << ", counted " << most;
+  }
+}
+
+/// As the formula has it.
+TEST(GptMemory, ABlockThatIsComputedAgainLeavesOutItsLastProduct) {
+  for (const bool bf16 : {false, true}) {
+    Gpt gpt(gpt_options("gpt:vocab_size=50,layers=1,width=64,heads=2,context=16"));
+    std::vector<bool> has_memory;
+    gpt->set_block_runner([&](const GptBlock& block, const at::Tensor& x) {
+      const auto call = [&has_memory, block = GptBlock(block)](const at::Tensor& y) mutable {
+        at::Tensor out = block->forward(y);
+        has_memory.push_back(out.storage().data() != nullptr);
+        return out;
+      };
+      return parallel::recompute(call, x);
+    });
+    at::Tensor loss;
+    {
+      const engine::Autocast precision({.dtype = at::kBFloat16, .enabled = bf16});
+      loss = gpt->loss(at::zeros({2, 16}, at::kLong), at::zeros({2, 16}, at::kLong));
+    }
+    loss.backward();
+    EXPECT_EQ(has_memory, (std::vector<bool>{true, false})) << (bf16 ? "bf16" : "f32");
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "argosy/engine/autocast.h"
@@ -44,13 +45,9 @@ struct Linear : torch::autograd::Function<Linear> {
     const at::Tensor factors = converted(weight, type);
     std::vector<int64_t> sizes = x.sizes().vec();
     sizes.back() = weight.size(0);
-    at::Tensor y = at::empty(sizes, rows.options());
-    at::Tensor y_rows = y.view({-1, weight.size(0)});
-    if (bias) {
-      at::addmm_out(y_rows, converted(*bias, type), rows, factors.t());
-    } else {
-      at::mm_out(y_rows, rows, factors.t());
-    }
+    const at::Tensor y_rows =
+        bias ? at::addmm(converted(*bias, type), rows, factors.t()) : at::mm(rows, factors.t());
+    const at::Tensor y = at::_unsafe_view(y_rows, sizes);
     // Ranks that divide the weight would keep 16-bit copies of all of it from here to backward.
     const bool comes = engine::coming_memory_of(weight) != nullptr;
     context->save_for_backward({rows, comes ? weight : factors});
@@ -94,8 +91,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   const bool floats = can_fuse(weight) && weight.scalar_type() == at::kFloat &&
                       (!bias.defined() || (can_fuse(bias) && bias.scalar_type() == at::kFloat));
   // Without gradients under autocast its cache serves better: a model generates token by token.
-  const bool cached =
-      mixed && !at::GradMode::is_enabled() && engine::coming_memory_of(weight) == nullptr;
+  const bool cached = mixed && at::autocast::is_autocast_cache_enabled() &&
+                      !at::GradMode::is_enabled() && engine::coming_memory_of(weight) == nullptr;
   if (floats && !cached && can_fuse(x) &&
       (type == at::kBFloat16 || (type == at::kFloat && !mixed))) {
     return Linear::apply(x, weight, if_defined(bias), type);
