@@ -263,9 +263,26 @@ TEST(Recompute, BringsLateResultsToOneWithin) {
     read = *static_cast<const float*>(y.data_ptr());
     return y.mm(w);
   };
-  const auto both = [&](const at::Tensor& y) { return recompute(within, y.mm(w)); };
+  const auto both = [&](const at::Tensor& y) {
+    return recompute({.preserve_rng_state = false}, within, y.mm(w));  // no operator of its own
+  };
   recompute(both, x).sum().backward();
   EXPECT_EQ(read, x.mm(w)[0][0].item<float>());
+}
+
+/// The same product in the middle, whose result a kernel of one's own reads.
+TEST(Recompute, OnlyTheLastProductsAreLate) {
+  const at::Tensor w = torch::randn({4, 4}).requires_grad_();
+  const at::Tensor x = torch::randn({4, 4}).requires_grad_();
+  std::vector<float> read;
+  const auto function = [&](const at::Tensor& y) {
+    const at::Tensor middle = y.sin().mm(w);
+    read.push_back(*static_cast<const float*>(middle.data_ptr()));
+    return middle.cos().mm(w);
+  };
+  recompute(function, x).sum().backward();
+  ASSERT_EQ(read.size(), 2U);
+  EXPECT_EQ(read[0], read[1]);
 }
 
 /// Several results, one of them an index, in a tuple; an argument that is no tensor.
