@@ -19,6 +19,8 @@
 #include "argosy/parallel/sharded/memory_pool.h"
 #include "argosy/parallel/sharded/unit_plan.h"
 
+#include "tests/support/shared_counter.h"
+
 namespace argosy::parallel {
 namespace {
 
@@ -154,6 +156,33 @@ TEST(FullyShard, OnOneHostRanksWaitForEachOthersPart) {
   });
   for (const test::RankOutcome& outcome : outcomes) {
     EXPECT_EQ(outcome.error, "");
+  }
+}
+
+TEST(FullyShard, ARankThatDoesNotComeToAStepIsNamedWithWhatItHoldsUp) {
+  for (const bool leaves : {false, true}) {
+    test::SharedCounter given_up;
+    const auto outcomes = testing::try_ranks_over(
+        "shm",
+        [&](const comm::Group& group) {
+          const auto pool = std::make_shared<sharded::MemoryPool>(
+              group,
+              sharded::PoolOptions{.timeout = std::chrono::milliseconds(500), .share = true});
+          const at::Tensor flat = pool->make(8, at::kFloat);
+          comm::barrier(group);
+          if (group.rank() == 0) {
+            EXPECT_THAT(test::error_text<CommError>([&] { pool->begin_writes(); }),
+                        ::testing::AllOf(
+                            ::testing::HasSubstr("until nobody reads the values that an update"),
+                            ::testing::HasSubstr("rank 1")));
+            given_up.add(1);
+          }
+          EXPECT_TRUE(leaves || given_up.wait_for(1));
+        },
+        std::chrono::seconds(20));
+    for (const test::RankOutcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.error, "");
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 #include "argosy/parallel/sharded/memory_pool.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include <ATen/record_function.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/error.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/engine/memory_count.h"
 #include "argosy/engine/parts.h"
@@ -164,7 +166,7 @@ void MemoryPool::begin_writes() {
     memory->keep();
   }
   if (!shared().empty()) {
-    meet();  // nobody reads any longer
+    meet("nobody reads the values that an update is about to change");
     hand_out();
     in_step_ = true;
   }
@@ -178,7 +180,7 @@ void MemoryPool::end_writes() {
   hand_out();
   in_step_ = false;
   ++publications_;
-  meet();
+  meet("all have written the values that they have updated");
 }
 
 std::vector<ShardedMemory*> MemoryPool::shared() const {
@@ -194,10 +196,10 @@ void MemoryPool::publish() {
   for (ShardedMemory* const memory : shared()) {
     memory->take_over();
   }
-  meet();  // nobody reads any longer
+  meet("nobody reads the values that were written outside of a step");
   hand_out();
   ++publications_;
-  meet();
+  meet("all have written them");
 }
 
 void MemoryPool::hand_out() {
@@ -208,8 +210,17 @@ void MemoryPool::hand_out() {
   stale_ = false;
 }
 
-void MemoryPool::meet() {
-  comm::barrier(group_, {.timeout = options_.timeout});
+void MemoryPool::meet(const char* until) {
+  const auto words = [until](const CommError& error) {
+    return fmt::format("ranks that share parameters wait until {}: {}", until, error.what());
+  };
+  try {
+    comm::barrier(group_, {.timeout = options_.timeout});
+  } catch (const TimeoutError& error) {
+    throw TimeoutError("parallel.fully_shard", words(error), error.context());
+  } catch (const CommError& error) {
+    throw CommError("parallel.fully_shard", words(error), error.context());
+  }
 }
 
 /// Before shared values are read.

@@ -113,7 +113,7 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   void see_all_parts();
   void publish();
   void hand_out();
-  void meet();
+  void meet(const char* until);
   void use(ShardedMemory& memory, bool writes) noexcept;
   void bring(ShardedMemory& memory);
   void go_ahead(ShardedMemory& memory);
