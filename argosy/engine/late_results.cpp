@@ -97,7 +97,7 @@ class LateResults::Late final : public ComingMemory {
     }
     const DirectUse use(used);
     op_.redispatchBoxed(keys_, &stack_);
-    const at::Tensor result = stack_.back().toTensor();
+    at::Tensor result = stack_.back().toTensor();
     if (result.sizes() == at::IntArrayRef(expected_.sizes) &&
         result.strides() == at::IntArrayRef(expected_.strides) &&
         result.dtype() == expected_.options.dtype()) {

@@ -191,7 +191,7 @@ struct Products {
     const at::Tensor hidden = x.sin();
     const at::Tensor first = hidden.mm(a);
     before_end(hidden);
-    const at::Tensor last = x + first.mm(b);
+    at::Tensor last = x + first.mm(b);
     seen = {first, last};
     last_input = x;
     if (hidden.requires_grad()) {

@@ -47,7 +47,7 @@ struct Linear : torch::autograd::Function<Linear> {
     sizes.back() = weight.size(0);
     const at::Tensor y_rows =
         bias ? at::addmm(converted(*bias, type), rows, factors.t()) : at::mm(rows, factors.t());
-    const at::Tensor y = at::_unsafe_view(y_rows, sizes);
+    at::Tensor y = at::_unsafe_view(y_rows, sizes);
     // Ranks that divide the weight would keep 16-bit copies of all of it from here to backward.
     const bool comes = engine::coming_memory_of(weight) != nullptr;
     context->save_for_backward({rows, comes ? weight : factors});
