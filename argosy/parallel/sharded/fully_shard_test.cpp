@@ -19,6 +19,7 @@
 #include "argosy/parallel/sharded/memory_pool.h"
 #include "argosy/parallel/sharded/unit_plan.h"
 
+#include "tests/support/error_text.h"
 #include "tests/support/shared_counter.h"
 
 namespace argosy::parallel {
