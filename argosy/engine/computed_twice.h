@@ -46,7 +46,8 @@ class ComputedTwice final {
   /// failed. Errors: what a late result met.
   void finish();
 
-  /// Internal: those of the computation that runs in this thread; nullptr: there is none.
+  /// Internal. Returns the late results of the computation that this thread is running, or nullptr
+  /// if it is running none.
   [[nodiscard]] static const LateResults* running();
 
  private:
