@@ -99,6 +99,8 @@ decltype(auto) call(Function& function, Args&... args) {
 /// CPU's generator and those of the arguments' devices. Buffers that it writes, such as statistics
 /// of norms, change once. Calls may be nested. Without gradients it is a plain call.
 ///
+/// - A tensor that `function` uses more than once, and somebody else too, gets the parts of its
+///   gradient added in another order, which may show in the last bits.
 /// - An argument that requires no gradient is no obstacle, as it is for PyTorch's reentrant form.
 /// - torch::autograd::grad(), DistributedDataParallel and find_unused_parameters see a usual graph.
 /// - What else requires a gradient and was computed outside must be an argument.

@@ -12,6 +12,7 @@
 #include <torch/torch.h>
 
 #include "argosy/base/error.h"
+#include "argosy/engine/attention.h"
 #include "argosy/engine/block_calls.h"
 
 #include "tests/support/error_text.h"
@@ -219,6 +220,26 @@ TEST(RecomputePolicy, DrawsAgainWhateverItSays) {
            torch::dropout(x, 0.5, true);
   };
   EXPECT_TRUE(gradient_through(noisy, true).equal(gradient_through(noisy, false)));
+}
+
+/// Dropout inside of an attention: of libtorch's layer, and of the fused operator where there is
+/// one.
+TEST(RecomputePolicy, DrawsAgainInAttention) {
+  torch::manual_seed(3);
+  torch::nn::TransformerEncoderLayer layer(
+      torch::nn::TransformerEncoderLayerOptions(4, 2).dim_feedforward(8).dropout(0.3));
+  const auto attends = [&](const at::Tensor& x) {
+    at::Tensor y = layer(x.view({4, 1, 4}));
+    if (engine::has_fused_attention()) {
+      const at::Tensor heads = y.view({1, 1, 4, 4});
+      y = y + engine::fused_causal_attention(heads, heads, heads, 0.3).view({4, 1, 4});
+    }
+    return y.sin();
+  };
+  const at::Tensor wanted = gradient_through(attends, false);
+  EXPECT_TRUE(gradient_through(attends, true).equal(wanted));
+  layer->eval();
+  EXPECT_FALSE(gradient_through(attends, false).equal(wanted)) << "nothing was dropped";
 }
 
 TEST(RecomputePolicy, TakesNoResultOfOtherArguments) {
