@@ -207,12 +207,7 @@ class Timeline final {
     const int64_t whole = ddp::aligned_bytes(table_.tensors());
     if (!is_alone() && options_.wrapping.shard.has_value()) {
       const ShardOptions& shard = *options_.wrapping.shard;
-      const int64_t degree = shard.degree == 0 ? ranks : shard.degree;
-      ARGOSY_CHECK(ranks % degree == 0,
-                   kEstimate,
-                   "{} ranks cannot be divided into groups of degree = {}",
-                   ranks,
-                   degree);
+      const int64_t degree = shard.degree_of(options_.ranks);
       const ddp::BucketPlan plan = sharded::plan_units(module_, table_, shard);
       units_.emplace(plan, table_, options_.ranks);
       const bool in_files = shard.offload.has_value();

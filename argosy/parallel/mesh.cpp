@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -89,12 +91,40 @@ std::vector<MeshAxis> settled(std::vector<MeshAxis> axes, int64_t ranks) {
   return axes;
 }
 
-bool is_on_one_host(const comm::Group& all, const std::vector<int>& ranks) {
+/// How many of `ranks` are on the host of the first one.
+std::ptrdiff_t count_on_its_host(const comm::Group& all, const std::vector<int>& ranks) {
   const std::vector<int> hosts = all.hosts();
-  return hosts.empty() || std::ranges::all_of(ranks, [&](int rank) {
-           return hosts[static_cast<std::size_t>(rank)] ==
-                  hosts[static_cast<std::size_t>(ranks.front())];
-         });
+  return hosts.empty() ? std::ssize(ranks) : std::ranges::count_if(ranks, [&](int rank) {
+    return hosts[static_cast<std::size_t>(rank)] == hosts[static_cast<std::size_t>(ranks.front())];
+  });
+}
+
+/// Tells who communicates along an axis over hosts, although it had better not.
+void warn_of_hosts(const Mesh& mesh) {
+  const auto leaves_a_host = [&](const char* axis) {
+    return mesh.has(axis) &&
+           count_on_its_host(mesh.ranks(), mesh.ranks_along({axis})) < mesh.size(axis);
+  };
+  if (leaves_a_host("mp")) {
+    log::warn(
+        "[{}] the ranks {} along mp are on several hosts. All layers wait for what goes along it, "
+        "so mostly it should stay inside of one: make it at most as large as a host has ranks",
+        kMesh,
+        strings::ranges(mesh.ranks_along({"mp"})));
+  }
+  std::vector<int> of_host(static_cast<std::size_t>(mesh.ranks().size()));
+  std::iota(of_host.begin(), of_host.end(), 0);
+  std::ranges::rotate(of_host, of_host.begin() + mesh.ranks().rank());
+  if (leaves_a_host("sharding") &&
+      count_on_its_host(mesh.ranks(), of_host) >= mesh.size("sharding")) {
+    log::warn(
+        "[{}] the ranks {} along sharding are on several hosts, where one has room for so many: "
+        "parameters are gathered over the network. Start a multiple of {} ranks on each host, and "
+        "let no axis that is larger than 1 come behind sharding",
+        kMesh,
+        strings::ranges(mesh.ranks_along({"sharding"})),
+        mesh.size("sharding"));
+  }
 }
 
 }  // namespace
@@ -112,13 +142,7 @@ Mesh::Mesh(comm::Group ranks, std::vector<MeshAxis> axes) {
                      .advice = "Give all ranks the same ones, in the same order."});
   axes = settled(std::move(axes), ranks.size());
   state_ = std::make_shared<State>(State{std::move(ranks), std::move(axes), {}});
-  if (has("mp") && size("mp") > 1 && !is_on_one_host(state_->ranks, ranks_along({"mp"}))) {
-    log::warn(
-        "[{}] the ranks {} along mp are on several hosts. All layers wait for what goes along it, "
-        "so mostly it should stay inside of one: make it at most as large as a host has ranks",
-        kMesh,
-        strings::ranges(ranks_along({"mp"})));
-  }
+  warn_of_hosts(*this);
 }
 
 Mesh::State& Mesh::state() const {
@@ -148,7 +172,10 @@ int64_t Mesh::size(std::string_view axis) const {
   return axes()[index_of(axis)].size;
 }
 int64_t Mesh::coordinate(std::string_view axis) const {
-  return coordinates(ranks().rank())[index_of(axis)];
+  return coordinate(axis, ranks().rank());
+}
+int64_t Mesh::coordinate(std::string_view axis, int rank) const {
+  return coordinates(rank)[index_of(axis)];
 }
 
 std::vector<int64_t> Mesh::coordinates(int rank) const {

@@ -38,7 +38,8 @@ class Mesh final {
   Mesh() = default;  ///< empty; every use throws UsageError
   /// Collective over `ranks`. Errors: UsageError, on all ranks: the sizes do not make the number of
   /// ranks, a name is used twice, or ranks were given different axes. Warns of an axis "mp" that
-  /// leaves a host, because all layers communicate along it.
+  /// leaves a host, because all layers communicate along it, and of an axis "sharding" that leaves
+  /// one with room for it.
   Mesh(comm::Group ranks, std::vector<MeshAxis> axes);
 
   [[nodiscard]] bool valid() const { return state_ != nullptr; }
@@ -49,6 +50,7 @@ class Mesh final {
   [[nodiscard]] int64_t size(std::string_view axis) const;
   /// Where this process is along an axis: its rank in group(axis).
   [[nodiscard]] int64_t coordinate(std::string_view axis) const;
+  [[nodiscard]] int64_t coordinate(std::string_view axis, int rank) const;
   /// Where a rank is, along each axis in their order.
   [[nodiscard]] std::vector<int64_t> coordinates(int rank) const;
   /// The rank at these coordinates; along the other axes it is where this process is.

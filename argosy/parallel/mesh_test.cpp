@@ -139,22 +139,25 @@ TEST(Mesh, NamesRanksWithOtherAxes) {
   });
 }
 
-TEST(Mesh, WarnsOfModelParallelRanksOnSeveralHosts) {
+/// What making a mesh tells, of ranks on these hosts.
+std::string told_of(const std::vector<MeshAxis>& axes, const std::vector<int>& hosts) {
   ::testing::internal::CaptureStderr();
-  with_threads(4,
-               [](comm::Group& world) {
-                 (void)Mesh(world, {{"dp", 2}, {"mp", 2}});
-               },
-               {.hosts = {0, 0, 1, 1}});
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
-  ::testing::internal::CaptureStderr();
-  with_threads(4,
-               [](comm::Group& world) {
-                 (void)Mesh(world, {{"dp", 1}, {"mp", 4}});
-               },
-               {.hosts = {0, 0, 1, 1}});
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+  with_threads(static_cast<int>(hosts.size()),
+               [&](comm::Group& world) { (void)Mesh(world, axes); },
+               {.hosts = hosts});
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(Mesh, WarnsOfAxesThatLeaveAHost) {
+  EXPECT_EQ(told_of({{"dp", 2}, {"mp", 2}}, {0, 0, 1, 1}), "");
+  EXPECT_THAT(told_of({{"dp", 1}, {"mp", 4}}, {0, 0, 1, 1}),
               HasSubstr("the ranks 0-3 along mp are on several hosts"));
+  EXPECT_EQ(told_of({{"dp", 2}, {"sharding", 2}}, {0, 0, 1, 1}), "");
+  EXPECT_EQ(told_of({{"sharding", 4}}, {0, 0, 1, 1}), "") << "no host has room for four";
+  EXPECT_THAT(told_of({{"dp", 3}, {"sharding", 2}}, {0, 0, 0, 1, 1, 1}),
+              HasSubstr("the ranks 2, 3 along sharding are on several hosts"));
+  EXPECT_THAT(told_of({{"sharding", 2}, {"dp", 2}}, {0, 0, 1, 1}),
+              HasSubstr("the ranks 0, 2 along sharding are on several hosts"));
 }
 
 }  // namespace

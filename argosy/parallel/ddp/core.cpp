@@ -258,15 +258,32 @@ void Core::cast_frozen_parameters() const {
   }
 }
 
+namespace {
+
+/// Which part of the parameters a rank has, and of which of their replicas.
+struct ShardPlace {
+  int part = 0;
+  int replica = 0;
+};
+
+std::vector<ShardPlace> places_of(const ShardOptions& shard, int ranks) {
+  const int degree = shard.degree_of(ranks);
+  std::vector<ShardPlace> places;
+  std::vector<int> met(static_cast<size_t>(degree));  // ranks that have each part
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int part = shard.mesh.valid() ? static_cast<int>(shard.mesh.coordinate("sharding", rank))
+                                        : rank % degree;
+    places.push_back({.part = part, .replica = met[static_cast<size_t>(part)]++});
+  }
+  return places;
+}
+
+}  // namespace
+
 void Core::shard_parameters() {
   const ShardOptions& shard = *options_.shard;
-  const int ranks = group_.size();
-  const int degree = shard.degree == 0 ? ranks : shard.degree;
-  ARGOSY_CHECK(ranks % degree == 0,
-               "parallel.fully_shard",
-               "shard: {} ranks cannot be divided into groups of degree = {}",
-               ranks,
-               degree);
+  const std::vector<ShardPlace> places = places_of(shard, group_.size());
+  const ShardPlace mine = places[static_cast<size_t>(group_.rank())];
   ShardedBuckets::Homes homes{.initialize = shard.initialize};
   if (shard.offload.has_value()) {
     ARGOSY_CHECK(
@@ -278,12 +295,14 @@ void Core::shard_parameters() {
     homes.files = std::make_shared<const sharded::StateFiles>(shard.offload->folder);
   }
   std::vector<int> together, alike;  // who divides the values with this rank, who has the same
-  for (int rank = 0; rank < ranks; ++rank) {
-    homes.pieces.push_back(rank % degree * (ranks / degree) + rank / degree);
-    if (rank / degree == group_.rank() / degree) {
+  const int replicas = group_.size() / shard.degree_of(group_.size());
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    const ShardPlace& place = places[static_cast<size_t>(rank)];
+    homes.pieces.push_back(place.part * replicas + place.replica);
+    if (place.replica == mine.replica) {
       together.push_back(rank);
     }
-    if (rank % degree == group_.rank() % degree) {
+    if (place.part == mine.part) {
       alike.push_back(rank);
     }
   }

@@ -22,6 +22,25 @@ void check_types(const MixedPrecision& mixed) {
 
 }  // namespace
 
+int ShardOptions::degree_of(int ranks) const {
+  if (mesh.valid()) {
+    ARGOSY_CHECK(
+        mesh.ranks().size() == ranks,
+        "parallel.fully_shard",
+        "shard: the mesh has {} ranks, and {} are to divide the parameters. Give a mesh of "
+        "all of them",
+        mesh.ranks().size(),
+        ranks);
+    return static_cast<int>(mesh.size("sharding"));
+  }
+  ARGOSY_CHECK(degree == 0 || ranks % degree == 0,
+               "parallel.fully_shard",
+               "shard: {} ranks cannot be divided into groups of degree = {}",
+               ranks,
+               degree);
+  return degree == 0 ? ranks : degree;
+}
+
 void DdpOptions::validate() const {
   constexpr const char* kWhere = "parallel.DdpOptions";
   ARGOSY_CHECK(first_bucket_bytes > 0,
@@ -35,6 +54,10 @@ void DdpOptions::validate() const {
   if (shard.has_value()) {
     ARGOSY_CHECK(
         shard->degree >= 0, kWhere, "shard: degree must not be negative, got {}", shard->degree);
+    ARGOSY_CHECK(shard->degree == 0 || !shard->mesh.valid(),
+                 kWhere,
+                 "shard: degree = {} and a mesh, which has a degree of its own. Give one of them",
+                 shard->degree);
     ARGOSY_CHECK(shard->unit_bytes >= 0 && shard->kept >= 0,
                  kWhere,
                  "shard: unit_bytes and kept must not be negative, got {} and {}",

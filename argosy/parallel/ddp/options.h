@@ -12,6 +12,7 @@
 
 #include "argosy/base/even_part.h"
 #include "argosy/engine/memory_format.h"
+#include "argosy/parallel/mesh.h"
 
 namespace argosy::parallel {
 
@@ -59,6 +60,9 @@ struct ShardOptions {
   /// while gradients and the optimizer's state are divided among all ranks. Divides the group's
   /// size.
   int degree = 0;
+  /// In the place of `degree`: the ranks along its axis "sharding" divide the parameters, and those
+  /// along its other axes have the same ones. A mesh of the wrapper's group. Empty: `degree`.
+  Mesh mesh{};
   /// Names of modules whose parameters are gathered together; `*` stands for any characters.
   /// Empty: the children of the outermost ModuleLists and Sequentials, and whatever has none in it.
   /// Parameters outside of all units make one of their own.
@@ -81,6 +85,10 @@ struct ShardOptions {
   /// leaves the memory of its parameters as it comes, that of the whole model is never there.
   /// Must give the same values on all ranks. Empty: rank 0's values of the module.
   InitializePart initialize{};
+
+  /// Returns how many of `ranks` divide the parameters. Errors: UsageError if they cannot be
+  /// divided into groups of so many, or are not those of `mesh`.
+  [[nodiscard]] int degree_of(int ranks) const;
 };
 
 /// How DistributedDataParallel reduces gradients. The constructor checks that the options are equal

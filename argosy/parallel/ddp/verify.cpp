@@ -45,8 +45,9 @@ std::string in_words(const std::optional<MixedPrecision>& mixed) {
 std::string in_words(const std::optional<ShardOptions>& shard) {
   return !shard.has_value()
              ? "unset"
-             : fmt::format("degree {}, units [{}], unit_bytes {}, kept {}, {}, {}, {}",
+             : fmt::format("degree {}, {}, units [{}], unit_bytes {}, kept {}, {}, {}, {}",
                            shard->degree,
+                           shard->mesh.valid() ? "a mesh" : "no mesh",
                            fmt::join(shard->units, ", "),
                            shard->unit_bytes,
                            shard->kept,

@@ -5,6 +5,7 @@
 #include "argosy/comm/group.h"
 #include "argosy/parallel/ddp/distributed_data_parallel.h"
 #include "argosy/parallel/ddp/options.h"
+#include "argosy/parallel/mesh.h"
 
 namespace argosy::parallel {
 
@@ -44,6 +45,22 @@ template <typename M>
     options.shard.emplace();
   }
   return DistributedDataParallel<M>(std::move(module), group, options);
+}
+
+/// The same for the ranks of a mesh: those along its axis "sharding" divide the parameters, and
+/// those along its other axes replicate them.
+///
+///     const parallel::Mesh mesh(world, {{"dp", -1}, {"sharding", 4}});
+///     auto model = parallel::fully_shard(net, mesh);
+template <typename M>
+[[nodiscard]] DistributedDataParallel<M> fully_shard(M module,
+                                                     const Mesh& mesh,
+                                                     DdpOptions options = {}) {
+  if (!options.shard.has_value()) {
+    options.shard.emplace();
+  }
+  options.shard->mesh = mesh;
+  return fully_shard(std::move(module), mesh.ranks(), options);
 }
 
 }  // namespace argosy::parallel

@@ -1,5 +1,6 @@
 #include "argosy/parallel/sharded/fully_shard.h"
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <limits>
@@ -15,6 +16,8 @@
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/hooks.h"
 #include "argosy/engine/parts.h"
+#include "argosy/engine/state_dict.h"
+#include "argosy/parallel/mesh.h"
 #include "argosy/parallel/sharded/fully_shard_test_support.h"
 #include "argosy/parallel/sharded/memory_pool.h"
 #include "argosy/parallel/sharded/unit_plan.h"
@@ -77,6 +80,39 @@ TEST(FullyShard, AFewRanksCanDivideWhatOthersDivideToo) {
       });
     }
   }
+}
+
+/// The ranks along an axis that is not the last one are no neighbours.
+TEST(FullyShard, FollowsAMesh) {
+  on_ranks(6, [&](comm::Group& group) {
+    const Mesh mesh(group, {{"sharding", 2}, {"dp", 3}});
+    auto sharded = fully_shard(Blocks(), mesh, {.shared_memory = false, .shard = small_units()});
+    DistributedDataParallel plain(Blocks(), group, {.shared_memory = false});
+    optim::Optimizer a = optim::AdamW(sharded, {.lr = 0.03});
+    optim::Optimizer b = optim::AdamW(plain, {.lr = 0.03});
+    ASSERT_TRUE(sharded.divide_step(a));
+    for (int step = 0; step < 3; ++step) {
+      const at::Tensor x = values({4, 3}, group.rank() + 10.0 * step, at::kFloat);
+      for (Wrapper* const model : {&sharded, &plain}) {
+        (*model)(x).square().mean().backward();
+      }
+      for (optim::Optimizer* const each : {&a, &b}) {
+        each->step();
+        each->zero_grad();
+      }
+    }
+    const at::Tensor weight = sharded.module()->in->weight;
+    const int64_t mine = sharded::ShardedMemory::of(weight)->part_of(weight).numel();
+    const auto of_all = comm::all_gather(at::full({1}, mine, at::kLong), group);
+    for (int other = 0; other < group.size(); ++other) {
+      const bool alike = mesh.coordinate("sharding", other) == mesh.coordinate("sharding");
+      EXPECT_EQ(of_all[static_cast<size_t>(other)].item<int64_t>() == mine, alike)
+          << group.rank() << " and " << other;
+    }
+    for (size_t i = 0; i < plain.parameters().size(); ++i) {
+      expect_same_bits(sharded.parameters()[i], plain.parameters()[i], std::to_string(i));
+    }
+  });
 }
 
 TEST(FullyShard, GradientsAreGatheredForWhoReadsThem) {
@@ -316,6 +352,75 @@ TEST(FullyShard, GathersTheNextUnitAheadAndKeepsFew) {
   });
 }
 
+/// Operations that this rank has begun.
+class Begun final : public comm::Hook {
+ public:
+  void on_enqueued(const comm::OperationEvent& event) override {
+    gathers += event.op == "all_gather" ? 1 : 0;
+    reductions += event.op == "reduce_scatter" ? 1 : 0;
+  }
+  std::atomic<int> gathers = 0, reductions = 0;
+};
+
+/// Says when a layer has been computed, forward and backward.
+struct WatchedImpl : torch::nn::Module {
+  WatchedImpl() {
+    layers = register_module("layers", torch::nn::ModuleList());
+    for (int i = 0; i < kLayers; ++i) {
+      layers->push_back(torch::nn::Linear(16, 16));
+    }
+    testing::fill(*this, 1);
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    for (int i = 0; i < kLayers; ++i) {
+      x = layers[static_cast<size_t>(i)]->as<torch::nn::Linear>()->forward(x).tanh();
+      computed(i);
+      x.register_hook([this, i](const at::Tensor&) { arrived(i); });
+    }
+    return x;
+  }
+  static constexpr int kLayers = 5;
+  torch::nn::ModuleList layers{nullptr};
+  std::function<void(int layer)> computed = [](int) {};
+  std::function<void(int layer)> arrived = [](int) {};  // the gradient of its result is there
+};
+TORCH_MODULE(Watched);
+
+TEST(FullyShard, GathersAndReducesWhileItComputes) {
+  on_ranks(2, [&](comm::Group& group) {
+    constexpr int kLast = WatchedImpl::kLayers - 1;
+    const auto begun = std::make_shared<Begun>();
+    add_hook(group, begun);
+    Watched net;
+    auto model = fully_shard(net, group, {.shared_memory = false, .shard = small_units()});
+    optim::Optimizer optimizer = optim::SGD(model, {.lr = 0.1});
+    ASSERT_TRUE(model.divide_step(optimizer));
+    for (int step = 0; step < 3; ++step) {
+      std::vector<int> forward(kLast + 1), backward(kLast + 1), reduced(kLast + 1);
+      begun->gathers = begun->reductions = 0;
+      net->computed = [&](int layer) { forward[static_cast<size_t>(layer)] = begun->gathers; };
+      net->arrived = [&](int layer) {
+        backward[static_cast<size_t>(layer)] = begun->gathers;
+        reduced[static_cast<size_t>(layer)] = begun->reductions;
+      };
+      model(values({4, 16}, step, at::kFloat)).square().mean().backward();
+      optimizer.step();
+      optimizer.zero_grad();
+      if (step == 0) {
+        continue;  // the order of the units is known after the first step
+      }
+      for (int layer = 0; layer < kLast; ++layer) {
+        EXPECT_EQ(forward[static_cast<size_t>(layer)], layer + 2) << "the next one beside it";
+      }
+      EXPECT_GT(backward[1], backward[kLast]) << "what went in forward comes again";
+      EXPECT_EQ(backward[1], begun->gathers) << "the first layer's before its backward";
+      EXPECT_GT(reduced[1], 0) << "the last layers' before the first one's gradient is there";
+      EXPECT_LT(reduced[1], begun->reductions);
+    }
+    remove_hook(group, begun);
+  });
+}
+
 /// Bytes that a rank must send, whatever the algorithm: for a sum of all, what it gives away and
 /// what it hands out.
 class SentBytes final : public comm::Hook {
@@ -457,103 +562,19 @@ TEST(FullyShard, WhatAllWriteAlikeIsKept) {
   });
 }
 
-TEST(FullyShard, TorchsOwnEncoderStaysAsItIs) {
-  on_ranks(2, [&](comm::Group& group) {
-    const auto make = [] {
-      torch::nn::TransformerEncoder encoder(torch::nn::TransformerEncoderOptions(
-          torch::nn::TransformerEncoderLayerOptions(16, 4).dim_feedforward(32).dropout(0.0), 3));
-      testing::fill(*encoder, 1);
-      return encoder;
-    };
-    auto sharded = fully_shard(make(), group, {.shard = small_units()});
-    DistributedDataParallel plain(make(), group, {.shared_memory = false});
-    optim::Optimizer a = optim::AdamW(sharded, {.lr = 0.01});
-    optim::Optimizer b = optim::AdamW(plain, {.lr = 0.01});
-    sharded.divide_step(a);
-    EXPECT_EQ(sharded.stats().buckets.size(), 3U) << "a unit for each layer";
-    for (int step = 0; step < 4; ++step) {
-      const at::Tensor x = values({5, 2, 16}, group.rank() + 10.0 * step, at::kFloat);
-      sharded(x).square().mean().backward();
-      plain(x).square().mean().backward();
-      for (optim::Optimizer* const each : {&a, &b}) {
-        each->step();
-        each->zero_grad();
-      }
-    }
-    sharded.eval();
-    plain.eval();
-    const torch::NoGradGuard no_grad;
-    const at::Tensor x = values({5, 2, 16}, 3, at::kFloat);
-    expect_same_bits(sharded(x), plain(x), "of the trained encoders");
-  });
-}
-
-/// A tied weight, a frozen one, one that only some passes use.
-struct OddImpl : torch::nn::Module {
-  OddImpl() {
-    table = register_module("table", torch::nn::Embedding(9, 6));
-    frozen = register_module("frozen", torch::nn::Linear(6, 6));
-    rare = register_module("rare", torch::nn::Linear(6, 6));
-    testing::fill(*this, 1);
-    tied = register_parameter("tied", table->weight);
-    frozen->weight.requires_grad_(false);
-  }
-  torch::Tensor forward(const torch::Tensor& tokens, bool with_rare) {
-    at::Tensor x = frozen(table(tokens)).tanh();
-    return torch::nn::functional::linear(with_rare ? rare(x) : x, tied);
-  }
-  torch::nn::Embedding table{nullptr};
-  torch::nn::Linear frozen{nullptr}, rare{nullptr};
-  torch::Tensor tied;
-};
-TORCH_MODULE(Odd);
-
-TEST(FullyShard, TiedFrozenAndUnusedParameters) {
-  on_ranks(2, [&](comm::Group& group) {
-    DdpOptions options{.find_unused_parameters = true, .shared_memory = false};
-    DistributedDataParallel plain(Odd(), group, options);
-    options.shard = small_units();
-    auto sharded = fully_shard(Odd(), group, options);
-    optim::Optimizer a = optim::Adam(sharded, {.lr = 0.01});
-    optim::Optimizer b = optim::Adam(plain, {.lr = 0.01});
-    sharded.divide_step(a);
-    for (int step = 0; step < 6; ++step) {
-      if (step == 4) {  // frozen later
-        sharded.module()->frozen->bias.requires_grad_(false);
-        plain.module()->frozen->bias.requires_grad_(false);
-      }
-      const at::Tensor tokens = (at::arange(4, at::kLong) * (2 + step) + group.rank()) % 9;
-      const bool rare = step % 3 == 0;
-      for (auto* const model : {&sharded, &plain}) {
-        (*model)(tokens, rare).square().mean().backward();
-      }
-      for (size_t i = 0; i < plain.parameters().size(); ++i) {
-        const at::Tensor& x = sharded.parameters()[i].grad();
-        const at::Tensor& y = plain.parameters()[i].grad();
-        ASSERT_EQ(x.defined(), y.defined()) << step << " " << i;
-        if (x.defined()) {
-          expect_same_bits(x, y, "gradient " + std::to_string(i) + " of " + std::to_string(step));
-        }
-      }
-      for (optim::Optimizer* const each : {&a, &b}) {
-        each->step();
-        each->zero_grad({.set_to_none = step != 2});
-      }
-    }
-    for (size_t i = 0; i < plain.parameters().size(); ++i) {
-      expect_same_bits(sharded.parameters()[i], plain.parameters()[i], std::to_string(i));
-    }
-  });
-}
-
+/// All ranks divide parameters, or those of each host.
 TEST(FullyShard, HasTheBitsOverTwoHosts) {
   const auto outcomes = testing::try_ranks_over("hierarchical", [](const comm::Group& group) {
-    Pair pair(group, optimizers()[2]);
-    for (int step = 0; step < 4; ++step) {
-      pair.backward(group, step);
-      pair.update();
+    for (const int degree : {0, 2}) {
+      ShardOptions options = small_units();
+      options.degree = degree;
+      Pair pair(group, optimizers()[2], options);
+      for (int step = 0; step < 4; ++step) {
+        pair.backward(group, step);
+        pair.update();
+      }
+      pair.compare("over two hosts, degree " + std::to_string(degree));
     }
-    pair.compare("over two hosts");
   });
   for (const test::RankOutcome& outcome : outcomes) {
     EXPECT_EQ(outcome.error, "");
@@ -611,6 +632,37 @@ TEST(FullyShard, AStateGoesInAndOut) {
 }
 
 /// What a rank has gathered is out of date then.
+/// A state that an optimizer got before its step was divided goes along.
+TEST(FullyShard, AStateThatWasLoadedBeforeIsDivided) {
+  on_ranks(3, [&](comm::Group& group) {
+    const OptimizerCase recipe = optimizers()[3];
+    Pair pair(group, recipe);
+    for (int step = 0; step < 2; ++step) {
+      pair.backward(group, step);
+      pair.update();
+    }
+    const optim::OptimizerState state = pair.plain_optimizer.state_dict();
+    const engine::StateDict weights = engine::state_dict(*pair.plain.module());
+    Blocks net;
+    engine::load_state_dict(*net, weights);
+    Wrapper sharded = fully_shard(net, group, {.shard = small_units()});
+    optim::Optimizer optimizer = recipe.make(sharded);
+    optimizer.load_state_dict(state);
+    ASSERT_TRUE(sharded.divide_step(optimizer));
+    for (int step = 2; step < 4; ++step) {
+      pair.backward(group, step);
+      sharded(values({4, 3}, group.rank() + 10.0 * step, at::kFloat)).square().mean().backward();
+      pair.update();
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+    for (size_t i = 0; i < pair.plain.parameters().size(); ++i) {
+      expect_same_bits(sharded.parameters()[i], pair.plain.parameters()[i], std::to_string(i));
+    }
+    expect_same_bits(optimizer.state_dict(), pair.plain_optimizer.state_dict(), "its state");
+  });
+}
+
 TEST(FullyShard, WeightsAreLoadedWhereUnitsAreWhole) {
   on_ranks(2, [&](comm::Group& group) {
     ShardOptions options = small_units();
@@ -681,21 +733,6 @@ TEST(FullyShard, LivesAsLongAsItsModule) {
     }
     expect_same_bits(net->in->weight, before, "after the wrapper");
   });
-}
-
-TEST(FullyShard, RanksThatUseOtherUnitsAreNamed) {
-  const auto outcomes = testing::try_ranks_over("shm", [&](const comm::Group& group) {
-    DdpOptions options{
-        .find_unused_parameters = true, .shared_memory = false, .shard = small_units()};
-    auto model = fully_shard(Odd(), group, options);
-    if (group.rank() == 1) {
-      (void)model.module()->rare(at::ones({1, 6}));
-    }
-    (void)model(at::arange(4, at::kLong), true);
-  });
-  for (const test::RankOutcome& outcome : outcomes) {
-    EXPECT_THAT(outcome.error, ::testing::HasSubstr("of its divided parameters while"));
-  }
 }
 
 /// Units that are used twice, with others between: their gradients come in two parts.
@@ -840,6 +877,15 @@ TEST(FullyShard, RefusesWhatItCannotDo) {
                   (void)fully_shard(Blocks(), group, {.shard = ShardOptions{.degree = 3}});
                 }),
                 HasSubstr("2 ranks cannot be divided into groups of degree = 3"));
+    const Mesh mesh(group, {{"dp", 2}});
+    EXPECT_THAT(testing::error_of([&] { (void)fully_shard(Blocks(), mesh); }),
+                HasSubstr("there is no axis \"sharding\". This mesh has dp=2"));
+    ShardOptions both{.degree = 2, .mesh = Mesh(group, {{"sharding", 2}})};
+    EXPECT_THAT(testing::error_of([&] { (void)fully_shard(Blocks(), group, {.shard = both}); }),
+                HasSubstr("degree = 2 and a mesh, which has a degree of its own"));
+    EXPECT_EQ(both.degree_of(2), 2);
+    EXPECT_THAT(testing::error_of([&] { (void)both.degree_of(4); }),
+                HasSubstr("the mesh has 2 ranks, and 4 are to divide"));
     Wrapper model = fully_shard(Blocks(), group, {.shard = small_units()});
     optim::Optimizer optimizer = optim::SGD(model, {.lr = 0.1});
     EXPECT_THAT(testing::error_of([&] { (void)model.join(); }),

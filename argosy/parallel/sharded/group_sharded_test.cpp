@@ -37,7 +37,7 @@ optim::Optimizer clipped(const auto& model) {
 TEST(GroupSharded, AllLevelsHaveTheBits) {
   for (const char* const named : {"os", "os_g", "p_g_os"}) {
     const std::string level = named;
-    for (const char* const backend : {"gloo", "shm"}) {
+    for (const char* const backend : {"gloo", "shm", "hierarchical"}) {
       const auto outcomes = try_ranks_over(backend, [&](const comm::Group& group) {
         Blocks net;
         auto [model, optimizer, scaler] = group_sharded_parallel(
