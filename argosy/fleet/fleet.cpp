@@ -471,7 +471,7 @@ parallel::DdpOptions ddp_options() {
   const ShardingConfigs& given = wanted.sharding_configs;
   std::optional<parallel::ShardOptions> shard;
   if (wanted.shards() && given.stage == 3) {
-    shard = parallel::ShardOptions{.degree = static_cast<int>(mesh().size("sharding")),
+    shard = parallel::ShardOptions{.mesh = mesh(),
                                    .units = given.units,
                                    .unit_bytes = given.unit_bytes,
                                    .reshard_after_forward = given.reshard_after_forward,

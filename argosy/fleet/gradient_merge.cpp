@@ -94,8 +94,9 @@ class MergedGradients final : public optim::OptimizerImpl {
   }
 
  private:
-  /// The last pass of an update averages over the ranks, those before it do not.
-  void begin_pass() { set_local(passes_ + 1 < configs_.k_steps); }
+  /// The last pass of an update averages over the ranks, those before it only in the order
+  /// "reduced".
+  void begin_pass() { set_local(configs_.order == "local" && passes_ + 1 < configs_.k_steps); }
 
   void set_local(bool local) {
     for (const std::weak_ptr<parallel::ddp::Core>& each : models_) {

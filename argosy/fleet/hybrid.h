@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "argosy/fleet/strategy.h"
@@ -69,9 +71,17 @@ class HybridCommunicateGroup final {
     return mesh_.rank_at({{"pp", stage}});
   }
 
-  /// The ranks over which norms and the search for infinities go: all but the replicas.
-  [[nodiscard]] comm::Group get_check_parallel_group() const {
-    return mesh_.group_along({"pp", "sharding", "sep", "mp"});
+  /// The ranks over which norms and the search for infinities go: those that divide a model, and
+  /// with `sharding` also those that divide its state.
+  [[nodiscard]] comm::Group get_check_parallel_group(bool sharding = false) const {
+    return mesh_.group_along(sharding ? std::vector<std::string>{"pp", "sharding", "sep", "mp"}
+                                      : std::vector<std::string>{"pp", "sep", "mp"});
+  }
+  [[nodiscard]] comm::Group get_dp_sep_parallel_group() const {
+    return mesh_.group_along({"dp", "sep"});
+  }
+  [[nodiscard]] comm::Group get_pp_mp_parallel_group() const {
+    return mesh_.group_along({"pp", "mp"});
   }
 
  private:

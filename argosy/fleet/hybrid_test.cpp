@@ -13,9 +13,11 @@
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/checkpoint/weights_digest.h"
+#include "argosy/comm/collectives.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/fleet/fleet_test_support.h"
 #include "argosy/optim/adam.h"
+#include "argosy/parallel/sharded/memory_pool.h"
 
 #include "tests/support/error_text.h"
 
@@ -97,7 +99,10 @@ TEST(Hybrid, SpeaksPaddlesWords) {
             EXPECT_EQ(hcg.get_model_parallel_world_size(), 1);
             EXPECT_EQ(hcg.get_stage_id(), 0);
             EXPECT_TRUE(hcg.is_first_stage() && hcg.is_last_stage());
-            EXPECT_EQ(hcg.get_check_parallel_group().size(), 2);
+            EXPECT_EQ(hcg.get_check_parallel_group().size(), 1);
+            EXPECT_EQ(hcg.get_check_parallel_group(/*sharding=*/true).size(), 2);
+            EXPECT_EQ(hcg.get_dp_sep_parallel_group().rank(), rank / 2);
+            EXPECT_EQ(hcg.get_pp_mp_parallel_group().size(), 1);
             EXPECT_EQ(mesh().size("sharding"), 2);
           },
           {.hybrid_configs = {{"dp_degree", 2}, {"sharding_degree", 2}}});
@@ -153,9 +158,50 @@ TEST(Hybrid, AllWaysOfShardingComeToTheSameBits) {
   EXPECT_EQ(trained_by({.sharding = true}), plain);
   EXPECT_EQ(trained_by({.sharding = true, .sharding_configs = {.unit_bytes = 0}}), plain);
   EXPECT_EQ(trained_by({.sharding = true, .sharding_configs = {.stage = 2}}), plain);
-  EXPECT_EQ(trained_by({.hybrid_configs = {{"dp", 2}, {"sharding", 2}},
-                        .sharding_configs = {.unit_bytes = 0}}),
-            plain);
+  DistributedStrategy hybrid{.hybrid_configs = {{"dp", 2}, {"sharding", 2}},
+                             .sharding_configs = {.unit_bytes = 0}};
+  for (const int64_t stage : {1, 2, 3}) {
+    hybrid.sharding_configs.stage = stage;
+    EXPECT_EQ(trained_by(hybrid), plain) << stage;
+  }
+  hybrid.hybrid_order = {"sharding", "pp", "dp", "sep", "mp"};
+  EXPECT_EQ(trained_by(hybrid), plain) << "in another order";
+}
+
+/// Both orders of the sums, which differ in their last bits.
+TEST(Hybrid, MergedGradientsHaveTheBitsInEachOrder) {
+  std::vector<std::string> plain;
+  for (const char* const order : {"local", "reduced"}) {
+    DistributedStrategy merged{.gradient_merge = true,
+                               .gradient_merge_configs = {.k_steps = 2, .order = order}};
+    plain.push_back(trained_by(merged));
+    for (const int64_t stage : {1, 2, 3}) {
+      merged.hybrid_configs = {{"dp", 2}, {"sharding", 2}};
+      merged.sharding_configs = {.stage = stage, .unit_bytes = 0};
+      EXPECT_EQ(trained_by(merged), plain.back()) << order << ' ' << stage;
+    }
+  }
+  EXPECT_NE(plain[0], plain[1]);
+}
+
+TEST(Hybrid, ParametersAreDividedAsTheMeshSays) {
+  DistributedStrategy strategy{.hybrid_configs = {{"dp", 2}, {"sharding", 2}}};
+  strategy.hybrid_order = {"sharding", "pp", "dp", "sep", "mp"};
+  run_job(
+      4,
+      [](const std::string& /*folder*/) {
+        auto model = distributed_model(Layered());
+        const at::Tensor weight = model.parameters().front();
+        const int64_t mine = parallel::sharded::ShardedMemory::of(weight)->part_of(weight).numel();
+        std::vector<int64_t> all;
+        for (const at::Tensor& each : comm::all_gather(at::full({1}, mine, at::kLong), group())) {
+          all.push_back(each.item<int64_t>());
+        }
+        EXPECT_EQ(all[0], all[1]) << "ranks along dp have the same part";
+        EXPECT_EQ(all[2], all[3]);
+        EXPECT_NE(all[0], all[2]);
+      },
+      strategy);
 }
 
 }  // namespace

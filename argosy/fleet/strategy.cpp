@@ -84,6 +84,7 @@ template <typename Visit>
 void for_each_field(GradientMergeConfigs& configs, const Visit& visit) {
   visit("k_steps", configs.k_steps);
   visit("avg", configs.avg);
+  visit("order", configs.order);
 }
 template <typename Visit>
 void for_each_field(ShardingConfigs& configs, const Visit& visit) {
@@ -403,8 +404,7 @@ void check_sharding(const S& strategy) {
   for (const auto& [name, on] : {std::pair("share_parameters", strategy.share_parameters),
                                  std::pair("overlap_update", strategy.overlap_update),
                                  std::pair("fp16_allreduce", strategy.fp16_allreduce),
-                                 std::pair("bf16_allreduce", strategy.bf16_allreduce),
-                                 std::pair("gradient_merge", strategy.gradient_merge)}) {
+                                 std::pair("bf16_allreduce", strategy.bf16_allreduce)}) {
     if (on) {
       refuse(fmt::format("sharding excludes {}. Leave one of them out.", name));
     }
@@ -487,6 +487,11 @@ void DistributedStrategy::validate() const {
   if (gradient_merge_configs.k_steps < 1) {
     refuse(fmt::format("gradient_merge_configs.k_steps: expected at least 1, got {}",
                        gradient_merge_configs.k_steps));
+  }
+  if (gradient_merge_configs.order != "local" && gradient_merge_configs.order != "reduced") {
+    refuse(
+        fmt::format("gradient_merge_configs.order: expected \"local\" or \"reduced\", got \"{}\"",
+                    gradient_merge_configs.order));
   }
   check_axes(*this);
   check_sharding(*this);

@@ -32,6 +32,11 @@ struct LambConfigs {
 struct GradientMergeConfigs {
   int64_t k_steps = 1;  ///< backward passes per update
   bool avg = true;      ///< divide the sum of their gradients by k_steps
+  /// Of the sums, which decides the last bits. "local": each rank adds up its passes, and the last
+  /// one reduces the sum over the ranks. Where gradients are divided (`sharding` of stage 2 and 3)
+  /// whole ones wait until then. "reduced": each pass is reduced, and then added: more traffic, and
+  /// memory for parts alone. Ours.
+  std::string order = "local";
 };
 
 /// Options for DistributedStrategy::amp. Names and defaults are Paddle's, except dtype and
@@ -78,7 +83,8 @@ struct RecomputeConfigs {
 /// Options for DistributedStrategy::sharding. `stage` is Paddle's name.
 struct ShardingConfigs {
   /// What ranks divide (ZeRO): the optimizer's state (1), gradients too (2), or the parameters as
-  /// well (3; see parallel::fully_shard()).
+  /// well (3; see parallel::fully_shard()). State and gradients are divided among all ranks of dp ×
+  /// sharding, which costs no more traffic than among fewer; parameters along sharding.
   int64_t stage = 3;
   /// Of stage 3: see parallel::ShardOptions. Ours.
   std::vector<std::string> units{};
@@ -144,8 +150,8 @@ struct DistributedStrategy {
   bool lamb = false;
   LambConfigs lamb_configs{};
   /// In a loop of your own, step() acts at each k-th call, and zero_grad() after it. The passes
-  /// between are not averaged over the ranks, as under no_sync(). fit() has
-  /// accumulate_grad_batches.
+  /// between are not averaged over the ranks, as under no_sync(), unless gradient_merge_configs has
+  /// another order. fit() has accumulate_grad_batches, whose order is "local".
   bool gradient_merge = false;
   GradientMergeConfigs gradient_merge_configs{};
 

@@ -176,10 +176,11 @@ TEST(StrategyOptimizer, OptimizersThatLarsAndLambDoNotActOnAreRefused) {
           {.lamb = true});
 }
 
-void expect_merged_like_by_hand(bool avg) {
+void expect_merged_like_by_hand(bool avg, const std::string& order) {
   constexpr int64_t kPasses = 3;
   run_job(2,
-          [avg](const std::string&) {
+          [&](const std::string&) {
+            const bool reduced = order == "reduced";
             auto model = distributed_model(net());
             auto hand = distributed_model(net());
             auto optimizer = distributed_optimizer(optim::Momentum(model, {.lr = 0.1}));
@@ -191,7 +192,7 @@ void expect_merged_like_by_hand(bool avg) {
               const bool last = pass % kPasses == kPasses - 1;
               {
                 std::optional<parallel::NoSync> local;
-                if (!last) {
+                if (!last && !reduced) {
                   local.emplace(hand.no_sync());
                 }
                 backward(hand, pass);
@@ -209,17 +210,20 @@ void expect_merged_like_by_hand(bool avg) {
                             HasSubstr("of 3 passes"));
               }
               expect_equal(model, hand);
-              EXPECT_EQ(model.stats().reduced_passes, (pass + 1) / kPasses);
+              EXPECT_EQ(model.stats().reduced_passes, reduced ? pass + 1 : (pass + 1) / kPasses);
             }
           },
-          {.gradient_merge = true, .gradient_merge_configs = {.k_steps = kPasses, .avg = avg}});
+          {.gradient_merge = true,
+           .gradient_merge_configs = {.k_steps = kPasses, .avg = avg, .order = order}});
 }
 
 TEST(StrategyOptimizer, MergedGradientsHaveTheBitsOfAccumulationByHand) {
-  expect_merged_like_by_hand(/*avg=*/true);
+  expect_merged_like_by_hand(/*avg=*/true, "local");
+  expect_merged_like_by_hand(/*avg=*/true, "reduced");
 }
 TEST(StrategyOptimizer, MergedGradientsAreASumWithoutAvg) {
-  expect_merged_like_by_hand(/*avg=*/false);
+  expect_merged_like_by_hand(/*avg=*/false, "local");
+  expect_merged_like_by_hand(/*avg=*/false, "reduced");
 }
 
 TEST(StrategyOptimizer, MergingKeepsNoWrapperAlive) {

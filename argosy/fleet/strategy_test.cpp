@@ -66,6 +66,9 @@ TEST(Strategy, SettingsThatMakeNoSenseAreNamed) {
             "Did you mean \"k_steps\"?");
   EXPECT_NE(refusal(R"({"gradient_merge_configs": {"k_steps": 0}})").find("at least 1, got 0"),
             std::string::npos);
+  EXPECT_NE(refusal(R"({"gradient_merge_configs": {"order": "late"}})")
+                .find("order: expected \"local\" or \"reduced\", got \"late\""),
+            std::string::npos);
   EXPECT_NE(refusal(R"({"lars_configs": {"lars_coeff": "x"}})")
                 .find("lars_configs.lars_coeff: expected a number"),
             std::string::npos);
