@@ -35,7 +35,6 @@ namespace {
 
 constexpr const char* kEstimate = "recipes.estimate";
 constexpr int64_t kClasses = 10;
-constexpr const char* kPure = "pure_bfloat16";
 
 /// A network whose forward returns a loss, on made-up samples.
 class TrialImpl final : public torch::nn::Module {
@@ -249,11 +248,7 @@ EstimateResult estimate(const EstimateSettings& settings) {
   const Axes axes = axes_of(settings);
   EstimateResult result{.ranks = static_cast<int>(axes.dp * axes.sharding)};
   const bool divides = axes.shards && settings.sharding_stage == 3 && result.ranks > 1;
-  ARGOSY_CHECK(divides || (settings.amp != kPure && settings.offload_folder.empty()),
-               kEstimate,
-               "--amp {} and --offload_folder are about parameters that processes divide: add "
-               "--mesh sharding=N, and --sharding_stage 3",
-               kPure);
+  check_divided(divides, settings.amp, settings.offload_folder, kEstimate);
   if (settings.measure) {
     check_processes(result.ranks);
     fleet::init(strategy_of(settings));

@@ -64,10 +64,11 @@ Speaker speaker_of(const GenerateSettings& settings) {
     shape.vocab_size = tokenizer.vocab_size();
   }
   Speaker speaker{.gpt = text::Gpt(shape), .tokenizer = std::move(tokenizer)};
-  checkpoint::load_weights(*speaker.gpt, weights);
+  checkpoint::load_weights(*speaker.gpt, weights, {}, {.convert_dtype = true});
   if (run.has_value() && run->settings.ema.has_value() &&
       checkpoint::weights_kind(weights) == checkpoint::WeightsKind::kFolder) {
-    checkpoint::load_weights(*speaker.gpt, weights, {.part = "ema"}, {.strict = false});
+    checkpoint::load_weights(
+        *speaker.gpt, weights, {.part = "ema"}, {.strict = false, .convert_dtype = true});
   }
   return speaker;
 }

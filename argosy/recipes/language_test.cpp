@@ -158,6 +158,32 @@ TEST_F(OfText, TheSameWeightsOnEveryLayout) {
   EXPECT_NE(trained(1, one)["weights_hash"], alone["weights_hash"]);
 }
 
+/// Parameters of 16 bits with masters in files, on any number of processes; others read the run.
+TEST_F(OfText, PureTypesAndStateInFilesOnEveryLayout) {
+  TrainSettings pure = settings();
+  pure.virtual_ranks = 6;
+  pure.batch_size = 1;
+  pure.num_iters = 4;
+  pure.amp = "pure_bfloat16";
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)trained(1, pure); }),
+              HasSubstr("--amp pure_bfloat16 and --offload_folder are about parameters that "
+                        "processes divide"));
+  pure.mesh = "sharding";
+  pure.run_dir = path("pure");
+  const Json alone = trained(1, pure);
+  TrainSettings plain = pure;
+  plain.amp = "off";
+  plain.run_dir = "none";
+  EXPECT_NE(trained(1, plain)["weights_hash"], alone["weights_hash"]);
+  pure.run_dir = "none";
+  pure.offload_folder = path("state");
+  std::filesystem::create_directories(pure.offload_folder);
+  EXPECT_EQ(trained(3, pure)["weights_hash"], alone["weights_hash"]);
+  const Json evaluated =
+      testing::in_job(1, {}, [&] { return evaluate({.weights = path("pure")}); });
+  EXPECT_EQ(evaluated["amp"], "bfloat16");
+}
+
 TEST_F(OfText, GoesOnAsAnotherLayout) {
   TrainSettings whole = settings();
   whole.virtual_ranks = 12;

@@ -116,11 +116,32 @@ std::map<std::string, int64_t> mesh_of(const std::string& mesh) {
   return axes;
 }
 
+void check_divided(bool divides,
+                   const std::string& amp,
+                   const std::string& offload_folder,
+                   const char* where) {
+  ARGOSY_CHECK(divides || (amp != kPure && offload_folder.empty()),
+               where,
+               "--amp {} and --offload_folder are about parameters that processes divide: add "
+               "--mesh sharding=N, and --sharding_stage 3",
+               kPure);
+}
+
 fleet::DistributedStrategy strategy_of(const TrainSettings& settings) {
+  const std::map<std::string, int64_t> axes = mesh_of(settings.mesh);
+  const auto sharding = axes.find("sharding");
+  check_divided(sharding != axes.end() && sharding->second != 1 && settings.sharding_stage == 3,
+                settings.amp,
+                settings.offload_folder,
+                "recipes.train");
+  const bool pure = settings.amp == kPure;
   return {.sync_batch_norm = settings.sync_bn,
           .memory_format = *engine::memory_format(settings.memory_format),
-          .hybrid_configs = mesh_of(settings.mesh),
-          .sharding_configs = {.stage = settings.sharding_stage}};
+          .amp = pure,
+          .amp_configs = {.use_pure_bf16 = pure},
+          .hybrid_configs = axes,
+          .sharding_configs = {.stage = settings.sharding_stage,
+                               .offload_folder = settings.offload_folder}};
 }
 
 void join(const TrainSettings& settings) {

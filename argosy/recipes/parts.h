@@ -35,7 +35,10 @@ inline constexpr const char* kWeightsFile = "model.pt";
 [[nodiscard]] optim::Optimizer make_optimizer(const TrainSettings& settings,
                                               const engine::NamedTensors& parameters);
 
-/// Returns the options for the setting "amp". nullopt: it is "off".
+/// The word of the setting "amp" for 16-bit parameters with f32 masters, which processes divide.
+inline constexpr const char* kPure = "pure_bfloat16";
+
+/// Returns the options for the setting "amp". nullopt: it is "off", or the strategy's.
 [[nodiscard]] std::optional<train::AmpOptions> amp_of(const std::string& amp);
 
 /// Moves the network to the device, which it makes current, and wraps it for the job. Collective.
@@ -47,6 +50,13 @@ inline constexpr const char* kWeightsFile = "model.pt";
 /// Errors: UsageError for an axis that does not exist, or not yet.
 [[nodiscard]] std::map<std::string, int64_t> mesh_of(const std::string& mesh);
 
+/// Errors: UsageError, of `where`, for settings that only parameters have that processes divide.
+void check_divided(bool divides,
+                   const std::string& amp,
+                   const std::string& offload_folder,
+                   const char* where);
+
+/// Errors: as check_divided().
 [[nodiscard]] fleet::DistributedStrategy strategy_of(const TrainSettings& settings);
 
 /// Joins the job, as the settings say. Collective.

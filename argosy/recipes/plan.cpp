@@ -89,6 +89,7 @@ Plan plan(const TrainSettings& settings, int processes) {
   engine::check_device_word(settings.device);  // a machine without one may plan, too
   const std::unique_ptr<Assembly> assembly = assemble(wanted_of(settings));
   const TrainSettings resolved = resolve(settings, *assembly);
+  strategy_of(resolved).validate();
   const Lengths lengths = lengths_of(
       resolved, *assembly, resolved.virtual_ranks > 0 ? resolved.virtual_ranks : processes);
   // Made and dropped: what is wrong with their options shows here.

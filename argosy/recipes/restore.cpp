@@ -99,6 +99,7 @@ Restored restore(const EvaluateSettings& settings,
   restored.amp = !settings.amp.empty() ? settings.amp
                  : about.has_value()   ? about->settings.amp
                                        : restored.amp;
+  restored.amp = restored.amp == kPure ? "bfloat16" : restored.amp;  // from the masters
   const Assembly& assembly = *restored.assembly;
   const std::string usual = assembly.evaluation_split();
   restored.split = !settings.split.empty() ? settings.split
@@ -106,10 +107,11 @@ Restored restore(const EvaluateSettings& settings,
                                            : usual;
   static_cast<void>(assembly.size(restored.split));  // says which splits there are
   const torch::nn::Module& module = *assembly.model.module;
-  checkpoint::load_weights(module, weights);
+  checkpoint::load_weights(module, weights, {}, {.convert_dtype = true});
   if (described && about->settings.ema.has_value() &&
       checkpoint::weights_kind(weights) == checkpoint::WeightsKind::kFolder) {
-    checkpoint::load_weights(module, weights, {.part = "ema"}, {.strict = false});
+    checkpoint::load_weights(
+        module, weights, {.part = "ema"}, {.strict = false, .convert_dtype = true});
   }
   return restored;
 }

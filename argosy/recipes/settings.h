@@ -24,6 +24,7 @@ struct TrainSettings {
   std::optional<int64_t> sequence_length{};  ///< tokens of a window of text
   std::string mesh{};                        ///< "dp=2,sharding=2"; empty: dp only
   int64_t sharding_stage = 3;                ///< of the mesh's axis "sharding"
+  std::string offload_folder{};              ///< of the optimizer's state; empty: in memory
   bool recompute = false;                    ///< blocks of a language model, in backward
   std::string sample{};       ///< text that a language model continues after each epoch
   int64_t batch_size = 32;    ///< per virtual rank

@@ -41,8 +41,8 @@ void load_pretrained(const Assembly& assembly, const TrainSettings& settings) {
     load_hugging_face(*assembly.model.module, *shape, settings.pretrained);
     return;
   }
-  const engine::LoadResult result =
-      checkpoint::load_weights(*assembly.model.module, settings.pretrained, {}, {.partial = true});
+  const engine::LoadResult result = checkpoint::load_weights(
+      *assembly.model.module, settings.pretrained, {}, {.partial = true, .convert_dtype = true});
   if (settings.verbose > 0) {
     fleet::print("{}: {}\n", settings.pretrained, result.to_string());
   }
@@ -101,6 +101,9 @@ void announce(const TrainSettings& settings,
       settings.epochs,
       settings.epochs == 1 ? "" : "s",
       run_dir.empty() ? "" : fmt::format("; {}", run_dir));
+  if (fleet::strategy().shards()) {
+    fleet::print("ranks by axis:\n{}", fleet::mesh().describe());
+  }
 }
 
 train::PrepareOptions prepare_options(const TrainSettings& settings,
