@@ -28,9 +28,10 @@ struct Known {
   at::CallbackHandle handle = 0;  // while there is one
 };
 
+/// It outlives the tensors of a program's statics.
 Known& known() {
-  static Known memories;
-  return memories;
+  static auto* const memories = new Known;
+  return *memories;
 }
 std::atomic<bool> any = false;
 

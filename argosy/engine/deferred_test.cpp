@@ -175,6 +175,18 @@ TEST(Deferred, DrawsByRange) {
   EXPECT_EQ(late.sum().item<float>(), 120000);
 }
 
+/// A list of tensors of which some are missing.
+TEST(Deferred, IndicesGetTheirMemory) {
+  at::Tensor rows;
+  {
+    const Deferred guard;
+    rows = torch::zeros({2}, at::kLong);
+  }
+  const at::Tensor x = torch::arange(6).view({2, 3});
+  EXPECT_TRUE(
+      x.index({torch::indexing::Slice(), rows}).equal(torch::tensor({0, 0, 3, 3}).view({2, 2})));
+}
+
 TEST(Deferred, IdentitiesTellSeedsApart) {
   const auto identity = [](uint64_t seed, double bound) {
     seed_everything(seed);

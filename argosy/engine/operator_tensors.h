@@ -19,6 +19,12 @@ void for_tensors(const c10::IValue& value, const Visit& visit) {
     for (const at::Tensor& tensor : value.toTensorVector()) {
       visit(tensor);
     }
+  } else if (value.isOptionalTensorList()) {  // what index() takes
+    for (const auto& tensor : value.toOptionalTensorVector()) {
+      if (tensor.has_value() && tensor->defined()) {
+        visit(*tensor);
+      }
+    }
   }
 }
 

@@ -71,11 +71,10 @@ class HybridCommunicateGroup final {
     return mesh_.rank_at({{"pp", stage}});
   }
 
-  /// The ranks over which norms and the search for infinities go: those that divide a model, and
-  /// with `sharding` also those that divide its state.
+  /// The ranks over which norms and the search for infinities go: all but the replicas; with
+  /// `sharding` all but those that divide the state.
   [[nodiscard]] comm::Group get_check_parallel_group(bool sharding = false) const {
-    return mesh_.group_along(sharding ? std::vector<std::string>{"pp", "sharding", "sep", "mp"}
-                                      : std::vector<std::string>{"pp", "sep", "mp"});
+    return mesh_.group_along({sharding ? "dp" : "sharding", "pp", "sep", "mp"});
   }
   [[nodiscard]] comm::Group get_dp_sep_parallel_group() const {
     return mesh_.group_along({"dp", "sep"});

@@ -86,7 +86,7 @@ class FlatOptimizer final : public OptimizerImpl {
     if (division_ != nullptr && !active.empty()) {
       division_->end();
     }
-    if (sharded_ != nullptr && !active.empty()) {
+    if (sharded_ != nullptr) {  // also where nothing is updated: all ranks have begun
       sharded_->hand_out();
     }
     settle(early_);

@@ -23,7 +23,8 @@ Precision checked_precision(const std::string& where,
                name);
   ARGOSY_CHECK(tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kDouble,
                where,
-               "{}: expected f32 or f64, got {}. Keep the parameters in f32.",
+               "{}: expected f32 or f64, got {}. Keep the parameters in f32; of divided 16-bit "
+               "ones the optimizer clips the gradients (grad_clip)",
                name,
                c10::toString(tensor.scalar_type()));
   ARGOSY_CHECK(!tensor.is_meta(),

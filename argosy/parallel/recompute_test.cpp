@@ -344,12 +344,11 @@ TEST(Recompute, OfASequenceKeepsTheLastSegment) {
     std::vector<Block> blocks = three_blocks();
     (void)in_segments(blocks, torch::randn({5, 8}));
     EXPECT_EQ(kept, segments == 3 ? 1 : segments == 2 ? 2 : 3);
-    expect_same(
-        train([&](std::vector<Block>& each, const at::Tensor& input) {
-          const torch::nn::Sequential all(each[0], each[1], each[2]);
-          return recompute_sequential({.segments = segments}, all, input);
-        }),
-        train(plain));
+    expect_same(train([&](std::vector<Block>& each, const at::Tensor& input) {
+                  const torch::nn::Sequential all(each[0], each[1], each[2]);
+                  return recompute_sequential({.segments = segments}, all, input);
+                }),
+                train(plain));
   }
   const torch::nn::Sequential two{Block(), Block()};
   EXPECT_THAT(test::error_text<UsageError>([&] {

@@ -77,13 +77,14 @@ void BucketReduction::send(size_t bucket, size_t pass, size_t ready) {
     begun_ = now();
   }
   if (!leaves_.one_each()) {
-    sent_.push_back(leaves_.average(pass, bucket, sent.flat, options(comm::ReduceOp::kAvg)));
+    sent_.push_back(
+        leaves_.average(pass, bucket, buckets_.whole(bucket), options(comm::ReduceOp::kAvg)));
   } else if (hook_ != nullptr) {
     GradBucket travelling(
         sent, bucket, buckets_.size(), table_.tensors(), group_, timeout_, place_);
     sent_.push_back(hook_(travelling));
   } else if (gives_parts()) {
-    sent_.push_back(scatter(sent));
+    sent_.push_back(scatter(bucket));
   } else {
     sent_.emplace_back(comm::all_reduce_async(sent.flat, group_, options(comm::ReduceOp::kAvg)));
   }
@@ -93,14 +94,16 @@ void BucketReduction::send(size_t bucket, size_t pass, size_t ready) {
 }
 
 /// Into this rank's part.
-BucketWork BucketReduction::scatter(const Bucket& sent) const {
+BucketWork BucketReduction::scatter(size_t bucket) const {
+  const Bucket& sent = buckets_[bucket];
+  const at::Tensor whole = buckets_.whole(bucket);  // which lives as long as it is sent
   const at::Tensor part = sent.memory->part();
   const at::ScalarType type = sent.flat.scalar_type();
   const at::Tensor result =
       part.scalar_type() == type ? part : at::empty(part.sizes(), part.options().dtype(type));
   comm::Work work = comm::reduce_scatter_async(
       result,
-      sent.parts,
+      sent.memory->pool().parts_by_rank(whole),
       group_,
       {.op = comm::ReduceOp::kAvg, .timeout = timeout_, .place = place_, .exact = exact_});
   return {std::move(work), [part, result] {
@@ -124,16 +127,18 @@ void BucketReduction::settle(size_t bucket) {
   if (sent_[bucket].finish) {
     sent_[bucket].finish();
   }
+  sent_[bucket] = {};  // which would keep the memory
   ++settled_;
   const Bucket& reduced = buckets_[bucket];
   if (reduced.memory == nullptr) {
     return;
   }
-  if (!gives_parts()) {
+  if (gives_parts()) {
+    reduced.memory->drop();
+  } else {
     reduced.memory->note_write();
     reduced.memory->keep();
   }
-  reduced.memory->drop();
 }
 
 void BucketReduction::wait(int divisor) {

@@ -60,7 +60,7 @@ class BucketReduction final {
   [[nodiscard]] bool gives_parts() const {
     return buckets_.is_cut() && leaves_.one_each() && hook_ == nullptr;
   }
-  [[nodiscard]] BucketWork scatter(const Bucket& sent) const;
+  [[nodiscard]] BucketWork scatter(size_t bucket) const;
   void settle(size_t bucket);
   void settle_early();
 

@@ -73,9 +73,10 @@ struct Living {
   std::vector<Core*> all{};
 };
 
+/// It outlives the wrappers of a program's statics.
 Living& living() {
-  static Living wrappers;
-  return wrappers;
+  static auto* const wrappers = new Living;
+  return *wrappers;
 }
 
 std::shared_ptr<const comm::LeafDeal> deal_of(const DdpOptions& options, const comm::Group& group) {
@@ -381,6 +382,9 @@ Core::~Core() {
   if (values_ != nullptr) {  // which the module may outlive this with
     values_->tell_by({});
   }
+  if (shards_ != nullptr) {  // nobody reduces gradients from now on
+    shards_->leave();
+  }
   const std::lock_guard lock(living().mutex);
   std::erase(living().all, this);
 }
@@ -482,6 +486,7 @@ void Core::follow(const PassNews& news) {
       return reducer_->follow_bucket();
     case PassNews::What::kEndOfPass:
       return reducer_->follow_end_of_pass();
+    case PassNews::What::kKept:
     case PassNews::What::kGather:
     case PassNews::What::kEndOfExtra:
     case PassNews::What::kEnd:
@@ -669,11 +674,15 @@ void Core::rebuild(int root) {
   }
 }
 
-void Core::after_forward(std::span<const at::Tensor> outputs) {
-  forward_time_ = std::chrono::steady_clock::now() - forward_began_;
+void Core::check_memory() const {
   if (values_ != nullptr) {
     values_->check();
   }
+}
+
+void Core::after_forward(std::span<const at::Tensor> outputs) {
+  forward_time_ = std::chrono::steady_clock::now() - forward_began_;
+  check_memory();
   if (format_.open && !module_->is_training()) {
     for (const at::Tensor& output : outputs) {
       if (output.requires_grad() && !output.is_leaf()) {
@@ -989,19 +998,20 @@ void Core::tell_in_join(PassNews::What what) {
                "a GradScaler asks all ranks whether to step, and in a join() of divided "
                "parameters, gradients or state some have finished. Train in BFloat16, which needs "
                "none, or with equal numbers of batches");
-  const auto flag = [&]() -> uint32_t {
+  const auto announced = [&]() -> Announcement {
     switch (what) {
       case PassNews::What::kCleared:
-        return kCleared;
+        return {.flags = kCleared};
       case PassNews::What::kZeroed:
-        return kZeroed;
+      case PassNews::What::kKept:
+        return {.flags = kFound, .detail = what == PassNews::What::kZeroed ? 1U : 0U};
       case PassNews::What::kBucket:
-        return kBucket;
+        return {.flags = kBucket};
       default:
-        return kEndOfPass;
+        return {.flags = kEndOfPass};
     }
   };
-  join_->tell({.flags = flag()});
+  join_->tell(announced());
 }
 
 /// What a rank without input does where ranks divide something.
@@ -1009,8 +1019,8 @@ void Core::follow_in_join(JoinSession& session, const Announcement& what) {
   switch (what.flags) {
     case kCleared:
       return reducer_->follow_cleared_gradients(/*to_zeros=*/false);
-    case kZeroed:
-      return reducer_->follow_cleared_gradients(/*to_zeros=*/true);
+    case kFound:
+      return what.detail == 1 ? reducer_->follow_cleared_gradients(/*to_zeros=*/true) : void();
     case kBackward:
       return reducer_->begin_shadow();
     case kBucket:

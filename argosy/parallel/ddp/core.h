@@ -76,6 +76,8 @@ class Core final {
   /// Collective if gradients will be averaged and there are buffers, or buckets to rebuild.
   void before_forward();
   void after_forward(std::span<const at::Tensor> outputs);
+  /// Errors: what stopped a gather of parameters, once.
+  void check_memory() const;
 
   void enter_no_sync() { ++no_sync_depth_; }
   void leave_no_sync() { --no_sync_depth_; }

@@ -59,12 +59,16 @@ inline std::vector<test::RankOutcome> try_ranks_over(
 /// fn(group) on `size` threads at once.
 inline void on_ranks(int size,
                      const std::function<void(comm::Group&)>& fn,
-                     std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
+                     std::chrono::milliseconds timeout = std::chrono::seconds(20),
+                     const test::RankOptions& options = {}) {
   auto store = rendezvous::in_process_store();
-  test::run_ranks(size, [&](int rank) {
-    comm::Group group = thread_group(store, rank, size, timeout);
-    fn(group);
-  });
+  test::run_ranks(
+      size,
+      [&](int rank) {
+        comm::Group group = thread_group(store, rank, size, timeout);
+        fn(group);
+      },
+      options);
 }
 
 /// Values that depend on `seed` and the element's place only: threads share libtorch's generator.

@@ -139,6 +139,7 @@ class DistributedDataParallel final {
           return this->forward_of_module(static_cast<decltype(inputs)>(inputs)...);
         },
         std::forward<Args>(args)...);
+    core_->check_memory();
     cast(output);
     return output;
   }

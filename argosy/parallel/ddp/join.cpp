@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <iterator>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "argosy/base/log.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/parallel/ddp/core.h"
+#include "argosy/parallel/sharded/memory_pool.h"
 
 namespace argosy::parallel {
 
@@ -48,6 +50,9 @@ constexpr int kBitsOfDetail = 32;
 
 std::string in_words(int64_t code) {
   const auto flags = static_cast<uint32_t>(code >> kBitsOfDetail);
+  if ((flags & kGather) != 0 && sharded::MemoryPool::is_publication(static_cast<uint32_t>(code))) {
+    return "at parameters that were written outside of a step";
+  }
   if ((flags & kGather) != 0) {
     return fmt::format("at the parameters of unit {}", static_cast<uint32_t>(code));
   }
@@ -91,8 +96,9 @@ Announcement JoinSession::read() {
       return {};
     }
     last = codes[active.front()];
+    const bool found = last >> kBitsOfDetail == kFound;
     for (int rank : active) {
-      ARGOSY_CHECK(codes[rank] == last,
+      ARGOSY_CHECK(codes[rank] == last || (found && codes[rank] >> kBitsOfDetail == kFound),
                    "parallel.join",
                    "ranks are out of step: rank {} is {}, rank {} is {}. All ranks with input must "
                    "run the same forward and backward passes.",
@@ -100,6 +106,7 @@ Announcement JoinSession::read() {
                    in_words(last),
                    rank,
                    in_words(codes[rank]));
+      last = std::min(last, codes[rank]);
     }
     active_ = std::move(active);
   }

@@ -73,7 +73,7 @@ enum AnnounceFlags : uint32_t {
   kBuffers = 8,
   // Where ranks divide something, beside them:
   kCleared = 16,          ///< a backward pass found no gradients
-  kZeroed = 32,           ///< it found gradients that are zero
+  kFound = 32,            ///< it found some
   kBucket = 64,           ///< it sends its next bucket
   kEndOfPass = 128,       ///< it has sent all
   kGather = 256,          ///< a unit of parameters is gathered
@@ -84,7 +84,9 @@ enum AnnounceFlags : uint32_t {
 /// What ranks announce.
 struct Announcement {
   uint32_t flags = 0;
-  uint32_t detail = 0;  ///< of a gather its unit; of a step 1 if there are gradients
+  /// Of a gather its unit; of a step 1 if there are gradients; of those that were found 1 if they
+  /// are zero, which they are on some ranks only, too: then they are not.
+  uint32_t detail = 0;
 };
 
 /// The ranks' common work before a forward.

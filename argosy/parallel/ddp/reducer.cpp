@@ -181,7 +181,7 @@ bool Reducer::has_gradients() const {
   });
 }
 
-/// nullopt: the program has not.
+/// nullopt: nobody has to know.
 std::optional<PassNews::What> Reducer::how_cleared() const {
   if (tell_ == nullptr) {
     return std::nullopt;
@@ -197,7 +197,7 @@ std::optional<PassNews::What> Reducer::how_cleared() const {
                                                                          : grad);
     }
   }
-  return zeros ? std::optional(PassNews::What::kZeroed) : std::nullopt;
+  return zeros ? PassNews::What::kZeroed : PassNews::What::kKept;
 }
 
 void Reducer::tell_if_cleared() const {

@@ -208,6 +208,7 @@ at::Tensor ShardedBuckets::values_of(const at::Tensor& parameter, bool to_write)
 at::Tensor ShardedBuckets::gradient_of(const at::Tensor& parameter) const {
   const at::Tensor& grad = parameter.grad();
   if (const auto memory = sharded::ShardedMemory::of(grad)) {
+    memory->check();  // who read or changed gradients may have got none
     return memory->part_to_write(grad);
   }
   const at::Tensor ordered =

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
@@ -37,6 +39,11 @@ void Spares::tell(const PassNews& news) {
                                       optim::loss_scale_of_thread().value_or(kUnscaled)},
                                      at::kDouble);
   told_.push_back(comm::broadcast_async(wire, group_, {.timeout = timeout_}));
+  if (news.what == PassNews::What::kZeroed || news.what == PassNews::What::kKept) {
+    const at::Tensor zero = at::full({1}, news.what == PassNews::What::kZeroed ? 1 : 0, at::kLong);
+    told_.push_back(
+        comm::all_reduce_async(zero, group_, {.op = comm::ReduceOp::kMin, .timeout = timeout_}));
+  }
   if (news.what == PassNews::What::kEnd || news.what == PassNews::What::kEndOfExtra) {
     for (const comm::Work& each : std::exchange(told_, {})) {
       each.wait();
@@ -54,7 +61,13 @@ PassNews Spares::next() {
   if (values[5] == kUnscaled) {
     scale_.reset();  // and no other wrapper's is left
   }
-  return {.what = static_cast<PassNews::What>(values[0]),
+  auto what = static_cast<PassNews::What>(values[0]);
+  if (what == PassNews::What::kZeroed || what == PassNews::What::kKept) {  // what rank 0 found
+    const at::Tensor zero = at::ones({1}, at::kLong);
+    comm::all_reduce(zero, group_, {.op = comm::ReduceOp::kMin, .timeout = timeout_});
+    what = zero.item<int64_t>() == 1 ? PassNews::What::kZeroed : PassNews::What::kKept;
+  }
+  return {.what = what,
           .model = static_cast<int64_t>(values[1]),
           .epoch = static_cast<int64_t>(values[2]),
           .update = static_cast<int64_t>(values[3]),

@@ -18,7 +18,8 @@ struct PassNews {
     kFormat,      ///< the memory format is decided
     kRebuild,     ///< the buckets are made anew
     kCleared,     ///< a pass that averages begins, and found no gradients
-    kZeroed,      ///< it found gradients that are zero
+    kZeroed,      ///< it found gradients that are zero, on all ranks
+    kKept,        ///< it found others
     kBucket,      ///< a pass that averages sends its next bucket
     kEndOfPass,   ///< it has sent all
     kGather,      ///< a unit of divided parameters is gathered

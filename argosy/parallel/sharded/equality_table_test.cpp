@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -62,7 +63,7 @@ std::vector<at::Tensor> train(const TrainedCase& recipe,
                               int ranks,
                               int steps) {
   std::vector<at::Tensor> result;
-  on_ranks(ranks, [&](comm::Group& group) {
+  const auto body = [&](comm::Group& group) {
     ShardedBlocks model(Blocks(12, 2),
                         group,
                         {.shared_memory = division.shared_memory,
@@ -95,7 +96,9 @@ std::vector<at::Tensor> train(const TrainedCase& recipe,
         result.push_back(parameter.detach().clone());
       }
     }
-  });
+  };
+  constexpr std::chrono::seconds kTimeout{20};
+  on_ranks(ranks, body, kTimeout, {.deadline = kTimeout + std::chrono::seconds(steps)});
   return result;
 }
 

@@ -33,6 +33,8 @@ namespace argosy::parallel {
 /// Where units are gathered, ranks must use them in the same order.
 /// Does not work with kernels that take data_ptr() of a parameter and say so by no
 /// engine::DirectUse, nor with communication hooks and overlap_update. join() works: see Join.
+/// When the wrapper is let go of, the optimizer makes no more steps, and those tensors of its
+/// state_dict() are lost that nobody has copied.
 /// Errors: as DistributedDataParallel. What stops a gather is thrown at the end of forward or of
 /// backward.
 /// Source: Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter

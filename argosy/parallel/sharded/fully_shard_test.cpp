@@ -5,8 +5,10 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -796,10 +798,11 @@ TEST(FullyShard, GradientsThatNoOutputAnnouncesAreAddedTo) {
 }
 
 TEST(FullyShard, RanksMayEvaluateDifferentlyWhileAllIsWhole) {
-  for (const auto& [first, second] : {std::pair(3, 1), {3, 0}, {1, 0}}) {
-    const auto outcomes =
-        testing::try_ranks_over("shm", [&, first = first, second = second](const auto& group) {
-          Pair pair(group, optimizers()[0]);
+  for (const auto& [first, second, share] :
+       {std::tuple(3, 1, true), {3, 0, true}, {1, 0, true}, {3, 1, false}}) {
+    const auto outcomes = testing::try_ranks_over(
+        "shm", [&, first = first, second = second, share = share](const auto& group) {
+          Pair pair(group, optimizers()[0], small_units(), share);
           {
             const WholeParameters whole = pair.sharded.whole_parameters();
             const WholeParameters nested = pair.sharded.whole_parameters();
@@ -863,6 +866,84 @@ TEST(FullyShard, AGatherThatFailsIsTold) {
       },
       std::chrono::milliseconds(1500));
   EXPECT_EQ(outcomes[0].error, "");
+}
+
+/// What did not come is not there later either: not in a model of one unit, not for who writes.
+TEST(FullyShard, AGatherThatFailedFailsAgain) {
+  const auto outcomes = testing::try_ranks_over(
+      "shm",
+      [&](const comm::Group& group) {
+        Wrapper model = fully_shard(Blocks(), group, {.shared_memory = false});
+        at::Tensor weight = model.module()->in->weight;
+        const auto memory = sharded::ShardedMemory::of(weight);
+        const at::Tensor before = memory->part_of(weight).clone();
+        if (group.rank() == 1) {
+          throw DataError("test", "gone");
+        }
+        const at::Tensor x = values({4, 3}, 1, at::kFloat);
+        for (int i = 0; i < 2; ++i) {
+          EXPECT_THROW((void)model(x), CommError);
+          EXPECT_THROW((void)model.forward_alone(x), CommError);
+          EXPECT_THROW((void)model.whole_parameters(), CommError);
+          const torch::NoGradGuard no_grad;
+          weight.mul_(0.9);
+        }
+        expect_same_bits(memory->part_of(weight), before, "the last good values");
+      },
+      std::chrono::milliseconds(500));
+  EXPECT_EQ(outcomes[0].error, "");
+}
+
+/// Gradients that somebody reads, and changes, before the step.
+TEST(FullyShard, AGatherOfGradientsThatFailsIsToldByTheStep) {
+  const auto outcomes = testing::try_ranks_over(
+      "shm",
+      [&](const comm::Group& group) {
+        Wrapper model =
+            fully_shard(Blocks(), group, {.shared_memory = false, .shard = small_units()});
+        optim::Optimizer optimizer = optim::SGD(model, {.lr = 0.1});
+        ASSERT_TRUE(model.divide_step(optimizer));
+        model(values({4, 3}, 1, at::kFloat)).square().mean().backward();
+        if (group.rank() == 1) {
+          throw DataError("test", "gone");
+        }
+        torch::nn::utils::clip_grad_norm_(model.parameters(), 0.01);
+        EXPECT_THROW(optimizer.step(), CommError);
+      },
+      std::chrono::milliseconds(500));
+  EXPECT_EQ(outcomes[0].error, "");
+}
+
+/// All ranks have made it, and it is over.
+TEST(FullyShard, AStepWithoutGradientsEnds) {
+  const auto outcomes = testing::try_ranks_over("shm", [&](const comm::Group& group) {
+    Pair pair(group, optimizers()[2]);
+    pair.backward(group, 0);
+    pair.update();
+    pair.update();
+    if (group.rank() == 0) {
+      const torch::NoGradGuard no_grad;
+      const at::Tensor x = values({4, 3}, 7, at::kFloat);
+      expect_same_bits(pair.sharded(x), pair.plain.module()->forward(x), "read alone");
+    }
+  });
+  for (const test::RankOutcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.error, "");
+  }
+}
+
+/// Nobody would reduce its gradients.
+TEST(FullyShard, StepsEndWithTheWrapper) {
+  on_ranks(2, [&](comm::Group& group) {
+    Blocks net;
+    std::optional<Wrapper> model(fully_shard(net, group, {.shard = small_units()}));
+    optim::Optimizer optimizer = optim::Adam(*model, {.lr = 0.02});
+    ASSERT_TRUE(model->divide_step(optimizer));
+    model.reset();
+    net(values({4, 3}, group.rank(), at::kFloat)).square().mean().backward();
+    EXPECT_THAT(testing::error_of([&] { optimizer.step(); }),
+                ::testing::HasSubstr("is gone, or has another optimizer"));
+  });
 }
 
 TEST(FullyShard, RefusesWhatItCannotDo) {

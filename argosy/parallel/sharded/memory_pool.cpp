@@ -29,10 +29,6 @@ namespace {
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-/// What others are told: the number of a memory that is gathered, or with this bit that of a
-/// publication.
-constexpr uint32_t kPublication = uint32_t{1} << 31U;
-
 /// Nothing here is the program's: no graph, nobody who listens.
 struct Apart {
   at::NoGradGuard no_grad{};
@@ -244,7 +240,7 @@ void MemoryPool::tell_by(std::function<void(uint32_t told)> tell) {
 void MemoryPool::follow(uint32_t told) {
   const Apart apart;
   const Lock lock(mutex_);
-  if ((told & kPublication) != 0) {  // which may have happened before it was told
+  if (is_publication(told)) {  // which may have happened before it was told
     return told == (kPublication | publications_) ? publish() : void();
   }
   ARGOSY_INVARIANT(told - 1 < all_.size() && all_[told - 1] != nullptr, "parallel.sharded.follow");
@@ -329,10 +325,10 @@ void MemoryPool::use(ShardedMemory& memory, bool writes) noexcept {
   } catch (...) {
     error_ = error_ == nullptr ? std::current_exception() : error_;
     const Apart apart;
-    memory.is_coming_ = false;
-    memory.memory_ = at::full(
-        {memory.elements()}, std::numeric_limits<double>::quiet_NaN(), memory.part_.options());
-    memory.lend(memory.memory_);
+    memory.let_go();  // it is not whole: the next use tries again
+    memory.shared_is_lent_ = false;
+    memory.lend_nothing();
+    memory.has_nothing_ = true;
   }
 }
 
@@ -565,7 +561,10 @@ void ShardedMemory::keep() {
 
 void ShardedMemory::after_use() noexcept {
   const Lock lock(pool_->mutex_);
-  --uses_;
+  if (--uses_ == 0 && std::exchange(has_nothing_, false) && !memory_.defined() &&
+      !shared_is_lent_) {
+    take_back();
+  }
 }
 
 at::Tensor ShardedMemory::own_range(const at::Tensor& whole) const {

@@ -87,6 +87,8 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   /// Calls `tell` before each gather, and before ranks meet to see what all have written, for ranks
   /// that do not come by themselves; empty: nobody is told.
   void tell_by(std::function<void(uint32_t told)> tell);
+  /// True if it is told of a meeting: else `told` is the number of a memory that is gathered.
+  [[nodiscard]] static bool is_publication(uint32_t told) { return (told & kPublication) != 0; }
   /// Takes part in what another rank told of. Collective.
   void follow(uint32_t told);
   /// Says that the uses that follow are not those of all ranks. Where that begins and ends all
@@ -122,6 +124,8 @@ class MemoryPool final : public std::enable_shared_from_this<MemoryPool> {
   [[nodiscard]] comm::Work gather(const ShardedMemory& memory, const at::Tensor& whole);
   [[nodiscard]] at::Tensor take(int64_t elements, const at::TensorOptions& options);
   void give(at::Tensor memory);
+
+  static constexpr uint32_t kPublication = uint32_t{1} << 31U;
 
   const comm::Group group_;
   const PoolOptions options_;
@@ -222,11 +226,12 @@ class ShardedMemory final : public engine::ComingMemory {
   comm::Work coming_{};
   bool is_coming_ = false;
   bool shared_is_lent_ = false;
-  bool dirty_ = false;     // the whole has been written
-  bool is_stale_ = false;  // the part has, and the others do not see it yet
-  bool is_room_ = false;   // it is not to go before drop() or keep()
-  int holds_ = 0;          // … before so many release()
-  int uses_ = 0;           // operators that are running
+  bool dirty_ = false;        // the whole has been written
+  bool is_stale_ = false;     // the part has, and the others do not see it yet
+  bool is_room_ = false;      // it is not to go before drop() or keep()
+  int holds_ = 0;             // … before so many release()
+  int uses_ = 0;              // operators that are running
+  bool has_nothing_ = false;  // they compute with NaN, for the memory did not come
 };
 
 /// Makes flat tensors in the pool, for make_buckets().

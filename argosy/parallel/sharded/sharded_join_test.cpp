@@ -32,6 +32,7 @@ struct UnevenCase {
   bool keeps_zeros = false;  // zero_grad() leaves them
   int local = 0;             // passes before an update, under no_sync()
   bool accumulates = false;  // averages are added to every other time
+  int silent = -1;           // a rank whose local passes have gradients of zero
 };
 
 /// One of the two models that are compared, and its training in a join.
@@ -42,15 +43,15 @@ struct Joined {
                                {.lr = 0.03, .grad_clip = optim::ClipGradByGlobalNorm(0.1)},
                                {{.names = {"*.bias"}, .lr_scale = 3, .weight_decay = 0.0}})),
         divided(model.divide_step(optimizer, divide)) {}
-  void backward(int rank, int step) {
-    model(values({4, 3}, rank + 10.0 * step, at::kFloat)).square().mean().backward();
+  void backward(int rank, int step, double factor = 1) {
+    (model(values({4, 3}, rank + 10.0 * step, at::kFloat)).square().mean() * factor).backward();
   }
   void train(const UnevenCase& c, int rank) {
     auto join = model.join(c.join);
     for (int step = 0; step < c.batches[static_cast<size_t>(rank)]; ++step) {
       for (int pass = 0; pass < c.local; ++pass) {
         const NoSync apart = model.no_sync();
-        backward(rank, step + 100 * (pass + 1));
+        backward(rank, step + 100 * (pass + 1), rank == c.silent ? 0 : 1);
       }
       backward(rank, step);
       optimizer.set_lr(0.03 / (step + 1));
@@ -125,6 +126,9 @@ std::vector<UnevenCase> uneven_cases(const std::string& name,
   cases.push_back(base);
   cases.back().name += " with local passes";
   cases.back().local = 2;
+  cases.push_back(cases.back());
+  cases.back().name += " of which one rank's are zero";
+  cases.back().silent = 1;
   cases.push_back(base);
   cases.back().name += " which accumulates";
   cases.back().accumulates = true;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -32,7 +33,11 @@ os::Mapping map_nameless(const std::string& folder, size_t bytes) {
     return refuse(file.failure().what);
   }
   // Room for all of it now, for a page that finds none later ends the process.
-  if (const int error = ::posix_fallocate(file->get(), 0, static_cast<off_t>(bytes)); error != 0) {
+  int error = EINTR;
+  while (error == EINTR) {  // a signal that the program has caught
+    error = ::posix_fallocate(file->get(), 0, static_cast<off_t>(bytes));
+  }
+  if (error != 0) {
     return refuse(std::strerror(error));
   }
   auto mapping = os::Mapping::map(file->get(), bytes, os::Access::kReadWrite);
