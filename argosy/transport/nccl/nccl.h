@@ -39,6 +39,8 @@ struct NcclOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);  ///< for the ranks to connect
   /// How long a rank looks for the culprit when an operation fails.
   std::chrono::milliseconds patience = std::chrono::seconds(1);
+  /// A collective this old asks whether a rank has left that it needs.
+  std::chrono::milliseconds suspicion = std::chrono::seconds(1);
 };
 
 /// Returns a transport over the memory of devices, by NCCL or RCCL. See Transport::queue() for what

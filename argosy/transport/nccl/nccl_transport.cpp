@@ -29,8 +29,6 @@ constexpr microseconds kFirstLook{50};
 constexpr microseconds kLastLook{1000};
 /// A call that queues a collective and lasts longer than this waits for other ranks.
 constexpr std::chrono::milliseconds kLongCall{100};
-/// A collective this old asks whether a rank has left that it needs.
-constexpr std::chrono::milliseconds kSuspicion = std::chrono::seconds(1);
 /// How long the end of a group may take in which nothing failed.
 constexpr std::chrono::milliseconds kFarewell = std::chrono::seconds(5);
 
@@ -117,6 +115,7 @@ NcclTransport::NcclTransport(std::shared_ptr<rendezvous::Store> store,
                        Deadline::after(options.timeout)),
       queues_(options.queues),
       mode_(options.mode),
+      suspicion_(options.suspicion),
       queue_(queues_ != nullptr ? queues_->make() : nullptr) {
   if (queue_ != nullptr) {
     thread_ = std::thread([this] { follow_device(); });
@@ -583,7 +582,7 @@ void NcclTransport::follow_device() {
 void NcclTransport::follow_call(std::unique_lock<std::mutex>& lock, Queued& queued) {
   const auto has_ended = [&] { return queued.stage != Stage::kCalled; };
   const auto deadline = Deadline::after(queued.timeout);
-  auto next_question = Deadline::after(kSuspicion);
+  auto next_question = Deadline::after(suspicion_);
   while (!changed_.wait_for(lock, kLongCall, has_ended)) {
     lock.unlock();
     begin(queued);
@@ -594,7 +593,7 @@ void NcclTransport::follow_call(std::unique_lock<std::mutex>& lock, Queued& queu
         }
         if (next_question.expired()) {
           throw_if_left(leaver_before(queued));
-          next_question = Deadline::after(kSuspicion);
+          next_question = Deadline::after(suspicion_);
         }
       } catch (...) {
         (void)verdict_on(attempt_of(queued.call, queued.timeout), std::current_exception());
@@ -644,7 +643,7 @@ void NcclTransport::await(DeviceMark& place,
                           const std::function<void()>& check,
                           const std::function<std::optional<int>()>& who_left) {
   microseconds pause = kFirstLook;
-  auto next_question = Deadline::after(kSuspicion);
+  auto next_question = Deadline::after(suspicion_);
   const auto has_passed = [&] {
     try {
       return place.has_passed();
@@ -660,7 +659,7 @@ void NcclTransport::await(DeviceMark& place,
     check();
     if (next_question.expired()) {
       throw_if_left(who_left());
-      next_question = Deadline::after(kSuspicion);
+      next_question = Deadline::after(suspicion_);
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLastLook);

@@ -139,6 +139,7 @@ class NcclTransport final : public WatchedTransport {
 
   const std::shared_ptr<DeviceQueues> queues_;
   const std::function<NcclMode()> mode_;
+  const std::chrono::milliseconds suspicion_;
   const std::unique_ptr<DeviceQueue> queue_;  ///< null in a rank that refuses
   std::shared_ptr<const Library> library_;    ///< null in a group of one
   std::unique_ptr<Communicator> communicator_;

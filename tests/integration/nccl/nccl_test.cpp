@@ -562,17 +562,20 @@ TEST_F(Nccl, TellsEveryErrorOfEveryCall) {
       SCOPED_TRACE(std::string(function) + ": " + words);
       set_version(std::string_view(function) == "ncclCommInitRank" ? kBlocks : 0);
       fail(function, code, 0);
-      const auto outcomes = try_run(2, [](Transport& t) {
-        std::vector<float> values(4, 1.0F), more(8);
-        t.all_reduce(values.data(), 4, DType::kF32, ReduceOp::kSum, kTimeout);
-        t.reduce(values.data(), 4, DType::kF32, ReduceOp::kSum, 0, kTimeout);
-        t.reduce_scatter(more.data(), values.data(), 4, DType::kF32, ReduceOp::kSum, kTimeout);
-        t.broadcast(values.data(), 4, DType::kF32, 0, kTimeout);
-        t.all_gather(values.data(), more.data(), 4, DType::kF32, kTimeout);
-        t.all_to_all(more.data(), more.data(), 4, DType::kF32, kTimeout);
-        t.barrier(kTimeout);
-        t.barrier(kTimeout);
-      });
+      const auto outcomes = try_run(
+          2,
+          [](Transport& t) {
+            std::vector<float> values(4, 1.0F), more(8);
+            t.all_reduce(values.data(), 4, DType::kF32, ReduceOp::kSum, kTimeout);
+            t.reduce(values.data(), 4, DType::kF32, ReduceOp::kSum, 0, kTimeout);
+            t.reduce_scatter(more.data(), values.data(), 4, DType::kF32, ReduceOp::kSum, kTimeout);
+            t.broadcast(values.data(), 4, DType::kF32, 0, kTimeout);
+            t.all_gather(values.data(), more.data(), 4, DType::kF32, kTimeout);
+            t.all_to_all(more.data(), more.data(), 4, DType::kF32, kTimeout);
+            t.barrier(kTimeout);
+            t.barrier(kTimeout);
+          },
+          [](int, NcclOptions& options) { options.suspicion = 100ms; });
       int told = 0;
       for (const test::RankOutcome& outcome : outcomes) {
         EXPECT_EQ(outcome.error_type, "argosy::CommError") << describe(outcome);
