@@ -22,6 +22,7 @@
 #include <ATen/Dispatch.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
@@ -468,6 +469,8 @@ Tensors queue(const Work& work, c10::Device device) {
             at::set_num_threads(threads);
           }
           const at::NoGradGuard no_grad;
+          const at::AutoDispatchBelowAutograd
+              below;  // as kernels are called, which oneDNN's insist on
           copy_each(compute(inputs, When::kLater), places);
         },
         touched);

@@ -1,6 +1,8 @@
-/// A Gpt's step on a device, as tests/gpu/run.sh measures it, beside the CPU's.
+/// A Gpt's step on a device, as tests/gpu/run.sh measures it, beside the CPU's; and a Gpt that
+/// ranks with a device each divide.
 #include "argosy/text/models/gpt.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,8 +10,12 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "argosy/base/even_part.h"
 #include "argosy/engine/autocast.h"
 #include "argosy/optim/adam.h"
+#include "argosy/parallel/ddp/ddp_test_support.h"
+#include "argosy/parallel/recompute_blocks.h"
+#include "argosy/parallel/sharded/fully_shard.h"
 
 #include "tests/support/on_devices.h"
 
@@ -60,7 +66,110 @@ TEST_P(GptOnDevices, LearnsAsOnTheCpu) {
   }
 }
 
+// --- Divided -------------------------------------------------------------------------------------
+
+using Tensors = std::vector<at::Tensor>;
+
+/// A Gpt with its loss, as a wrapper calls it.
+struct LossOfGptImpl : torch::nn::Module {
+  explicit LossOfGptImpl(const GptOptions& options) {
+    gpt = register_module("gpt", Gpt(options));
+    gpt->initialize(5);
+  }
+  at::Tensor forward(const at::Tensor& tokens, const at::Tensor& targets) {
+    return gpt->loss(tokens, targets);
+  }
+  Gpt gpt{nullptr};
+};
+TORCH_MODULE(LossOfGpt);
+
+class DividedGptOnDevices : public GptOnDevices {
+ protected:
+  /// Two steps of two virtual ranks, whatever the number of ranks. Returns what the optimizer has
+  /// updated, and what it keeps.
+  [[nodiscard]] Tensors trained(const std::string& kind,
+                                const comm::Group& group,
+                                parallel::DdpOptions wrapping,
+                                bool again) const {
+    const at::Device where = device(group.rank());
+    LossOfGpt net(gpt_options(kind + ":vocab_size=61,layers=3,width=32,heads=4,context=16"));
+    net->to(where);
+    wrapping.virtual_ranks = 2;
+    parallel::DistributedDataParallel<LossOfGpt> model(net, group, wrapping);
+    if (again) {
+      parallel::recompute_blocks(*net);
+    }
+    optim::Optimizer optimizer = optim::AdamW(model, {.lr = 0.01});
+    EXPECT_EQ(model.divide_step(optimizer), wrapping.shard.has_value());
+    if (wrapping.shard.has_value() && group.size() > 1) {
+      EXPECT_GE(model.stats().buckets.size(), 4U) << "a unit for each block";
+    }
+    const IndexRange leaves = even_part(2, group.size(), group.rank());
+    for (int step = 0; step < 2; ++step) {
+      for (int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
+        model.begin({.leaf = leaf - leaves.begin, .leaves = leaves.size()});
+        const at::Tensor tokens =
+            (at::arange(34, at::kLong) * (3 + leaf) + step).remainder(61).view({2, 17}).to(where);
+        model(tokens.narrow(1, 0, 16), tokens.narrow(1, 1, 16)).backward();
+      }
+      model.end_update();
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+    Tensors results;
+    for (const at::Tensor& parameter : model.parameters()) {
+      results.push_back(parameter.detach().clone());
+    }
+    for (const auto& [name, states] : optimizer.state_dict().parameters) {
+      for (const auto& [state, tensor] : states) {
+        results.push_back(tensor.clone());
+      }
+    }
+    return results;
+  }
+  void expect_same(const Tensors& got, const Tensors& wanted, const std::string& what) const {
+    ASSERT_EQ(got.size(), wanted.size()) << what;
+    for (size_t i = 0; i < got.size(); ++i) {
+      expect_equal(got[i], wanted[i], what + ", result " + std::to_string(i));
+    }
+  }
+};
+
+TEST_P(DividedGptOnDevices, HasTheBitsOfRanksThatHaveEverything) {
+  ARGOSY_NEED_DEVICES(2);
+  for (const std::string kind : {"gpt", "llama"}) {
+    parallel::testing::on_ranks(2, [&](comm::Group& group) {
+      const Tensors wanted = trained(kind, group, {}, /*again=*/false);
+      for (const bool again : {false, true}) {
+        expect_same(trained(kind, group, {.shard = parallel::ShardOptions{.unit_bytes = 0}}, again),
+                    wanted,
+                    kind + (again ? ", computed again" : ""));
+      }
+    });
+  }
+}
+
+/// 16-bit parameters with f32 masters. One rank computes no block again.
+TEST_P(DividedGptOnDevices, InPureBfloat16HasTheSameBitsOnAnyNumberOfRanks) {
+  ARGOSY_NEED_DEVICES(2);
+  const parallel::ShardOptions shard{
+      .unit_bytes = 0, .mixed_precision = parallel::MixedPrecision{.reduce_dtype = at::kFloat}};
+  for (const std::string kind : {"gpt", "llama"}) {
+    Tensors wanted;
+    for (const int size : {1, 2}) {
+      parallel::testing::on_ranks(size, [&](comm::Group& group) {
+        const Tensors got = trained(kind, group, {.shard = shard}, /*again=*/size > 1);
+        if (group.rank() == 0) {
+          wanted = size == 1 ? got : wanted;
+          expect_same(got, wanted, kind);
+        }
+      });
+    }
+  }
+}
+
 ARGOSY_ON_DEVICES(GptOnDevices);
+ARGOSY_ON_DEVICES(DividedGptOnDevices);
 
 }  // namespace
 }  // namespace argosy::text

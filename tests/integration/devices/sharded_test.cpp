@@ -148,7 +148,7 @@ TEST_P(ShardedOnDevices, MixedPrecision) {
         }
         Tensors masters;
         for (const auto& [name, states] : optimizer.state_dict().parameters) {
-          masters.push_back(states.at("master"));
+          masters.push_back(states.at("master").clone());
         }
         return masters;
       };
