@@ -52,6 +52,18 @@ void Family::tell(void (Hook::*when)(const OperationEvent&), const OperationEven
   }
 }
 
+void Family::note(Failure failure) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.has_value()) {
+    failure_ = std::move(failure);
+  }
+}
+
+std::optional<Family::Failure> Family::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
 std::unique_ptr<transport::Transport> Family::meet(std::string_view op,
                                                    const TransportFactory& make,
                                                    const TransportRequest& request) {

@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -39,6 +41,13 @@ class Family final {
   [[nodiscard]] std::shared_ptr<const Hooks> hooks() const;
   /// Calls `when` of all hooks. Their exceptions are logged and dropped.
   void tell(void (Hook::*when)(const OperationEvent&), const OperationEvent& event) const;
+  /// What stopped an operation of a group: the first such failure of all groups.
+  struct Failure {
+    std::string story{};
+    std::vector<int> world_ranks{};  ///< to blame
+  };
+  void note(Failure failure);
+  [[nodiscard]] std::optional<Failure> failure() const;
   [[nodiscard]] uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   const TransportFactory make_transport;  ///< empty: sub-groups cannot be made
@@ -52,6 +61,7 @@ class Family final {
   std::atomic<uint64_t> next_id_{0};
   mutable std::mutex mutex_;
   std::shared_ptr<const Hooks> hooks_;
+  std::optional<Failure> failure_{};
 };
 
 }  // namespace argosy::comm

@@ -12,6 +12,7 @@
 #include "argosy/comm/checked.h"
 #include "argosy/comm/failure.h"
 #include "argosy/rendezvous/in_process_store.h"
+#include "argosy/transport/farewell.h"
 
 namespace argosy::comm {
 namespace {
@@ -410,6 +411,13 @@ void GroupState::remember_failure(const std::exception_ptr& error) {
   cause_ = message_of(error);
   cause_peers_ = peers_of(error);
   broken_.store(true, std::memory_order_release);
+  Family::Failure failure{.story = cause_};
+  for (const int peer : cause_peers_) {
+    if (peer >= 0 && peer < size()) {
+      failure.world_ranks.push_back(options_.world_ranks[static_cast<size_t>(peer)]);
+    }
+  }
+  family_->note(std::move(failure));
 }
 
 int64_t GroupState::next_child_of(const std::string& members) {
@@ -420,6 +428,26 @@ int64_t GroupState::next_child_of(const std::string& members) {
 std::shared_ptr<rendezvous::Store> GroupState::store() const {
   const std::lock_guard lock(store_mutex_);
   return store_;
+}
+
+/// Where another group of this rank broke: who still needs it here is to hear of the cause.
+void GroupState::say_why_it_leaves() const {
+  const std::optional<Family::Failure> failure = family_->failure();
+  if (!failure || !store_ || size() == 1 || broken_.load(std::memory_order_acquire)) {
+    return;
+  }
+  transport::Farewell farewell{.story = failure->story};
+  for (const int culprit : failure->world_ranks) {
+    if (const int rank = names_.from_world(culprit, size()); rank >= 0) {
+      farewell.culprits.push_back(rank);
+    }
+  }
+  try {
+    transport::tell_farewell(
+        *store_, rank_, farewell, Deadline::after(std::chrono::milliseconds(500)));
+  } catch (const Error& e) {  // the others then find what they can
+    log::debug("[comm.Group] group \"{}\": {}", options_.name, e.what());
+  }
 }
 
 /// The last of the members to come here clears the group's part of the store. What broke stays: it
@@ -483,6 +511,7 @@ void GroupState::close(const Deadline& deadline) {
       log::warn("[comm.Group] group \"{}\" did not close cleanly: {}", options_.name, e.what());
     }
   };
+  say_why_it_leaves();
   for (const std::shared_ptr<DeviceLine>& line : lines()) {
     end(*line);
   }

@@ -138,6 +138,7 @@ class GroupState final {
   [[nodiscard]] std::exception_ptr explain(const Operation& operation,
                                            const std::exception_ptr& error);
   void remember_failure(const std::exception_ptr& error);
+  void say_why_it_leaves() const;
   void clear_store(const Deadline& deadline) const;
   void forsake();
   [[noreturn]] void throw_destroyed(std::string_view op) const;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "argosy/rendezvous/stopped_ranks.h"
+#include "argosy/transport/farewell.h"
 
 namespace argosy::transport {
 namespace {
@@ -92,6 +93,12 @@ std::optional<Blame> Inquest::find_blame(const Muster& muster, int peer, Leavers
   }
   if (left != nullptr) {
     const int rank = rank_of(left->member);
+    if (auto farewell = farewell_of(*store_, rank, Deadline::after(options_.patience))) {
+      return Blame{std::move(farewell->culprits),
+                   fmt::format("{} left the group, for another of its groups broke: {}",
+                               names_.one(rank),
+                               farewell->story)};
+    }
     return Blame{
         {rank},
         fmt::format("{} left the group while others still needed it ({}): did it have fewer "
@@ -129,23 +136,46 @@ bool Inquest::known_to_have_ended(int rank) const {
          look_until(Deadline::after(kBeforeItHasEnded), [&] { return options_.has_ended(rank); });
 }
 
-/// Returns the ranks of the group that are stopped, and how. Only a launcher knows.
-std::map<int, std::string> Inquest::stopped() const {
-  std::map<int, std::string> found;
+/// Returns the ranks of the job that are stopped, and how. Only a launcher knows.
+std::map<int, std::string> Inquest::stopped_in_job() const {
   if (options_.job == nullptr) {
-    return found;
+    return {};
   }
   try {
-    const Deadline deadline = Deadline::after(options_.patience);
-    for (auto& [world_rank, how] : rendezvous::stopped_ranks(*options_.job, deadline)) {
-      const int rank = names_.from_world(world_rank, size_);
-      if (rank >= 0) {
-        found[rank] = how;
-      }
-    }
+    return rendezvous::stopped_ranks(*options_.job, Deadline::after(options_.patience));
   } catch (const Error&) {  // a store that is slow or gone says nothing about them
+    return {};
+  }
+}
+
+/// Returns those of the group.
+std::map<int, std::string> Inquest::stopped() const {
+  std::map<int, std::string> found;
+  for (const auto& [world_rank, how] : stopped_in_job()) {
+    const int rank = names_.from_world(world_rank, size_);
+    if (rank >= 0) {
+      found[rank] = how;
+    }
   }
   return found;
+}
+
+/// Says which rank of the job is stopped or gone that is no member of this group: a rank that is
+/// missed here may wait for it in another group. Empty: none.
+std::string Inquest::trouble_elsewhere(const Muster& muster) const {
+  for (const auto& [world_rank, how] : stopped_in_job()) {
+    if (names_.from_world(world_rank, size_) < 0) {
+      return fmt::format("world rank {} does not answer: it is {}", world_rank, how);
+    }
+  }
+  for (const auto& departure : muster.left_job) {
+    if (departure.lost && names_.from_world(rank_of(departure.member), size_) < 0) {
+      return fmt::format(
+          "world rank {} is gone (its process ended without leaving the job, or does not answer)",
+          rank_of(departure.member));
+    }
+  }
+  return {};
 }
 
 /// Returns a rank that is gone from the job and was never seen in this group, or that left the job
@@ -292,6 +322,10 @@ Verdict Inquest::timed_out(const Attempt& what,
       found.absent.ranks.push_back(rank);
       found.absent.last_words.push_back(
           fmt::format("{} does not answer: it is {}", names_.one(rank), how));
+    }
+  } else if (const auto muster = look(); muster && !found.absent.ranks.empty()) {
+    if (const std::string cause = trouble_elsewhere(*muster); !cause.empty()) {
+      found.absent.cause = fmt::format("{}, and they may wait for it in another group", cause);
     }
   }
   return verdict_.by_timeout(what, awaited, std::move(found.absent));

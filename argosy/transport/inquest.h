@@ -79,7 +79,9 @@ class Inquest final {
   [[nodiscard]] std::optional<Blame> find_blame_in_job(const Muster& muster) const;
   [[nodiscard]] std::string story_of_lost(int rank, const std::string& last_seen) const;
   [[nodiscard]] bool known_to_have_ended(int rank) const;
+  [[nodiscard]] std::map<int, std::string> stopped_in_job() const;
   [[nodiscard]] std::map<int, std::string> stopped() const;
+  [[nodiscard]] std::string trouble_elsewhere(const Muster& muster) const;
   [[nodiscard]] Absentees absentees(const Muster& muster, int64_t seq) const;
   [[nodiscard]] std::string disagreement_at(int64_t seq,
                                             const Muster& muster,

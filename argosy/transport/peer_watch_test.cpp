@@ -15,6 +15,7 @@
 #include "argosy/base/error.h"
 #include "argosy/rendezvous/in_process_store.h"
 #include "argosy/rendezvous/stopped_ranks.h"
+#include "argosy/transport/farewell.h"
 
 #include "tests/support/looked_at_store.h"
 
@@ -221,6 +222,30 @@ TEST_F(PeerWatchTest, ARankThatItsLauncherSaysIsStoppedIsNamedSo) {
   EXPECT_THAT(message_of(lost),
               AllOf(HasSubstr("rank 1 (world rank 7) does not answer: it is stopped by SIGSTOP ("),
                     Not(HasSubstr("died"))));
+}
+
+TEST_F(PeerWatchTest, WhoLeavesBecauseAnotherGroupBrokeIsNotNamed) {
+  tell_farewell(*store_, 1, {.culprits = {2}, .story = "world rank 2 died"}, soon());
+  announce(1)->leave("done 3 barrier");
+  rendezvous::lose(announce(2));  // the store notices after that
+  const auto told = watch(0)->link_broken({.op = "barrier", .seq = 4}, {1, "reset"});
+  EXPECT_THAT(peers_of(told), ElementsAre(2));
+  EXPECT_THAT(
+      message_of(told),
+      HasSubstr("rank 1 left the group, for another of its groups broke: world rank 2 died"));
+}
+
+TEST_F(PeerWatchTest, WhoMissesAStoppedRankOfAnotherGroupIsNotNamed) {
+  const auto whole = rendezvous::in_process_store();
+  const auto job = rendezvous::prefix_store(whole, "run/r/0");
+  const auto member = job->announce("rank/9", soon());
+  ASSERT_NE(rendezvous::tell_stopped(*whole, "r", 9, "stopped by SIGSTOP", soon()), "");
+  const PeerWatchOptions options{.world_ranks = {3, 7, 2, 8}, .job = job, .patience = 20ms};
+  const auto late = watch(2, options)->timed_out({.op = "barrier", .seq = 5, .timeout = 4s}, {{3}});
+  EXPECT_THAT(peers_of(late), IsEmpty());
+  EXPECT_THAT(message_of(late),
+              HasSubstr("world rank 9 does not answer: it is stopped by SIGSTOP, and they may wait "
+                        "for it in another group"));
 }
 
 // The search for the first cause takes a moment, in which the transport closes and a second wait

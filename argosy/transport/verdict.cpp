@@ -101,11 +101,15 @@ Verdict VerdictWriter::by_timeout(const Attempt& what,
                 std::string_view(what.op).starts_with("all_to_all")
                     ? "it may send other sizes than are expected here, or "
                     : "")
-          : fmt::format("{} waiting for {}{}{}",
+          : fmt::format("{} waiting for {}{}{}{}",
                         after,
                         names_.several(absent.ranks),
                         number(what.seq),
-                        words.empty() ? "" : "; " + words);
+                        words.empty() ? "" : "; " + words,
+                        absent.cause.empty() ? "" : "; " + absent.cause);
+  if (!absent.cause.empty()) {
+    absent.ranks.clear();
+  }
   Blame late{std::move(absent.ranks),
              fmt::format("{}'s {}", names_.one(rank_), story),
              Blame::Kind::kTimeout};

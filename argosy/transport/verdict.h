@@ -22,6 +22,8 @@ struct Verdict {
 struct Absentees {
   std::vector<int> ranks{};
   std::vector<std::string> last_words{};  ///< of each of them
+  /// Whom they may wait for in another group, in words. Then none of them is to blame.
+  std::string cause{};
 };
 
 /// Words the verdicts of one rank of a group. It asks nobody.

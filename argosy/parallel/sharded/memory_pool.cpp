@@ -174,9 +174,9 @@ void MemoryPool::end_writes() {
     return stale_ ? publish() : void();
   }
   hand_out();
-  in_step_ = false;
-  ++publications_;
   meet("all have written the values that they have updated");
+  in_step_ = false;  // not if that fails: a rank may have written a part, and nobody is to read it
+  ++publications_;
 }
 
 std::vector<ShardedMemory*> MemoryPool::shared() const {
@@ -194,8 +194,10 @@ void MemoryPool::publish() {
   }
   meet("nobody reads the values that were written outside of a step");
   hand_out();
-  ++publications_;
+  stale_ = true;  // if the next one fails: nobody is to read what a rank may have written in part
   meet("all have written them");
+  stale_ = false;
+  ++publications_;
 }
 
 void MemoryPool::hand_out() {
