@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -21,6 +22,7 @@
 #include "argosy/checkpoint/saver.h"
 #include "argosy/checkpoint/snapshot.h"
 #include "argosy/checkpoint/test_checkpoints.h"
+#include "argosy/checkpoint/test_python.h"
 #include "argosy/checkpoint/test_state_dicts.h"
 #include "argosy/checkpoint/weights_digest.h"
 #include "argosy/comm/collectives.h"
@@ -39,6 +41,7 @@ using ::testing::AllOf;
 using testing::checkpoint_error;
 using testing::expect_equal;
 using ::testing::HasSubstr;
+using testing::python_with;
 using testing::read_text;
 using testing::write_text;
 
@@ -62,6 +65,25 @@ StateDict weights() {
           {"empty", at::empty({0, 3})}};
 }
 
+/// An optimizer's state of some of them: each has two moments, and a count that ranks do not
+/// divide.
+StateDict moments() {
+  StateDict state;
+  for (const char* name : {"conv.weight", "turned", "bias"}) {
+    const at::Tensor weight = weights().at(name);
+    state.set(fmt::format("{}/exp_avg", name), weight * 0.25);
+    state.set(fmt::format("{}/exp_avg_sq", name), weight.square());
+    state.set(fmt::format("{}/step", name), at::scalar_tensor(3, at::kFloat));
+  }
+  return state;
+}
+
+using Parts = std::vector<std::pair<std::string, StateDict>>;
+
+Parts training() {
+  return {{"model", weights()}, {"optimizer", moments()}};
+}
+
 using Division = std::function<IndexRange(int64_t elements)>;
 
 Division even(int ranks, int rank) {
@@ -72,6 +94,10 @@ Division even(int ranks, int rank) {
 StateDict divided(const StateDict& whole, const Division& division, bool filled) {
   StateDict parts;
   for (const auto& [name, tensor] : whole) {
+    if (name.ends_with("/step")) {
+      parts.set(name, filled ? tensor : at::full_like(tensor, -7));
+      continue;
+    }
     const IndexRange range = division(tensor.numel());
     const at::Tensor part = engine::elements_of(tensor, range).clone();
     const auto gather = [name = name]() -> at::Tensor {
@@ -83,10 +109,20 @@ StateDict divided(const StateDict& whole, const Division& division, bool filled)
   return parts;
 }
 
+Parts divided(Parts parts, const Division& division) {
+  for (auto& [name, whole] : parts) {
+    whole = divided(whole, division, true);
+  }
+  return parts;
+}
+
 void expect_parts(const StateDict& loaded, const StateDict& whole, const std::string& what) {
   for (const auto& [name, tensor] : loaded) {
     const auto part = engine::own_part(tensor);
-    EXPECT_TRUE(at::equal(part->elements, engine::elements_of(whole.at(name), part->range)))
+    const at::Tensor& expected = whole.at(name);
+    EXPECT_TRUE(part.has_value()
+                    ? at::equal(part->elements, engine::elements_of(expected, part->range))
+                    : at::equal(tensor, expected))
         << what << ", " << name;
   }
 }
@@ -98,7 +134,7 @@ class Pieces : public ::testing::Test {
     const std::string directory = this->directory("by-" + std::to_string(ranks));
     comm::testing::with_threads(ranks, [&](comm::Group& group) {
       Saver saver(directory, {.async = false}, group);
-      saver.save({.parts = {{"model", divided(weights(), even(ranks, group.rank()), true)}}}, "x");
+      saver.save({.parts = divided(training(), even(ranks, group.rank()))}, "x");
     });
     return directory + "/x";
   }
@@ -113,12 +149,14 @@ class Pieces : public ::testing::Test {
 /// Reads what `ranks` ranks need, one after the other.
 void expect_read_by(int ranks, const std::string& folder) {
   for (int rank = 0; rank < ranks; ++rank) {
-    const StateDict own = divided(weights(), even(ranks, rank), false);
     const Checkpoint checkpoint(folder);
-    for (const auto& [name, tensor] : checkpoint.part("model", Reading::kWhenUsed)) {
-      engine::copy_values(own.at(name), tensor);
+    for (const auto& [part, whole] : training()) {
+      const StateDict own = divided(whole, even(ranks, rank), false);
+      for (const auto& [name, tensor] : checkpoint.part(part, Reading::kWhenUsed)) {
+        engine::copy_values(own.at(name), tensor);
+      }
+      expect_parts(own, whole, fmt::format("{} of {} by {}", part, folder, ranks));
     }
-    expect_parts(own, weights(), folder + " by " + std::to_string(ranks));
   }
 }
 
@@ -130,7 +168,9 @@ TEST_F(Pieces, AnyNumberOfRanksReadsWhatAnyNumberWrote) {
     EXPECT_EQ(read_manifest(folder).version(), writers == 1 ? 1 : 2);
     EXPECT_EQ(inspect(folder, Check::kChecksums).state, State::kWhole);
     EXPECT_EQ(weights_hash(folder), weights_hash(whole));
-    expect_equal(Checkpoint(folder).part("model"), weights());
+    for (const auto& [part, whole] : training()) {
+      expect_equal(Checkpoint(folder).part(part), whole);
+    }
     for (int readers = 1; readers <= 8; ++readers) {
       expect_read_by(readers, folder);
     }
@@ -197,18 +237,42 @@ TEST_F(Pieces, AnElementThatNobodyHasIsAnError) {
   EXPECT_FALSE(fs::exists(directory("b") + "/x"));
 }
 
+/// The model is complete, and one rank has nothing of the optimizer's state.
+TEST_F(Pieces, AMomentThatNobodyHasIsAnError) {
+  comm::testing::with_threads(3, [&](comm::Group& group) {
+    Saver saver(directory("b"), {.async = false}, group);
+    Parts parts = divided(training(), even(3, group.rank()));
+    if (group.rank() == 1) {
+      parts.back().second = divided(
+          moments(),
+          [](int64_t all) {
+            return IndexRange{all, all};
+          },
+          true);
+    }
+    EXPECT_THAT(checkpoint_error([&] { saver.save({.parts = parts}, "x"); }),
+                HasSubstr("\"conv.weight/exp_avg\": of optimizer: no rank has its element 72"));
+  });
+  EXPECT_FALSE(fs::exists(directory("b") + "/x"));
+}
+
 TEST_F(Pieces, AShardThatIsMissingIsFoundBeforeAnythingIsRead) {
   const std::string folder = saved_by(3);
   Manifest manifest = read_manifest(folder);
-  const auto error_without = [&](size_t piece) {
+  const auto error_without = [&](const std::string& part, size_t piece) {
     Manifest less = manifest;
-    std::vector<ManifestPiece>& pieces = less.tensors.front().pieces;
+    std::vector<ManifestPiece>& pieces =
+        std::ranges::find(less.tensors, part, &ManifestTensor::part)->pieces;
     pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(piece));
     return checkpoint_error([&] { (void)parse_manifest(to_text(less), "m"); });
   };
-  EXPECT_THAT(error_without(0), HasSubstr("\"large.weight\" of model: elements 0 to 149333"));
-  EXPECT_THAT(error_without(1), HasSubstr("elements 149334 to 298666 are in no file"));
-  EXPECT_THAT(error_without(2), HasSubstr("has 448000 elements, and the files have 298667"));
+  EXPECT_THAT(error_without("model", 0),
+              HasSubstr("\"large.weight\" of model: elements 0 to 149333"));
+  EXPECT_THAT(error_without("model", 1), HasSubstr("elements 149334 to 298666 are in no file"));
+  EXPECT_THAT(error_without("model", 2),
+              HasSubstr("has 448000 elements, and the files have 298667"));
+  EXPECT_THAT(error_without("optimizer", 1),
+              HasSubstr("\"conv.weight/exp_avg\" of optimizer: elements 72 to 143"));
   Manifest twice = manifest;
   twice.tensors.front().pieces[1].range.begin -= 1;
   EXPECT_THAT(checkpoint_error([&] { (void)parse_manifest(to_text(twice), "m"); }),
@@ -356,11 +420,9 @@ TEST_F(Pieces, BecomeOneFileOfAnyKind) {
 }
 
 TEST_F(Pieces, PythonReadsThemAsADistributedCheckpoint) {
-  const char* python = std::getenv("PEERS");
-  const std::string import = fmt::format("{} -c 'import torch'", python ? python : "");
-  // NOLINTNEXTLINE(concurrency-mt-unsafe)
-  if (python == nullptr || std::system(import.c_str()) != 0) {
-    GTEST_SKIP() << "set PEERS=<a Python with torch> to run this";
+  const std::string python = python_with({"torch"});
+  if (python.empty()) {
+    GTEST_SKIP() << "no Python with torch: make peers, or PEERS=<python>";
   }
   const StateDict read = Checkpoint(saved_by(3)).part("model", Reading::kWhenUsed);
   write_dcp(directory("model.dcp"), read);

@@ -17,6 +17,7 @@
 #include "argosy/checkpoint/saver.h"
 #include "argosy/checkpoint/snapshot.h"
 #include "argosy/checkpoint/test_checkpoints.h"
+#include "argosy/checkpoint/test_python.h"
 #include "argosy/checkpoint/test_state_dicts.h"
 #include "argosy/checkpoint/torch_file.h"
 #include "argosy/checkpoint/torch_file_write.h"
@@ -38,6 +39,7 @@ using ::testing::ElementsAre;
 using testing::expect_equal;
 using ::testing::HasSubstr;
 using testing::names_of;
+using testing::python_with;
 using testing::read_text;
 using testing::write_text;
 
@@ -141,17 +143,17 @@ TEST_F(WeightsFiles, PaddlesOptimizerAndOtherPicklesAreRefusedInWords) {
 
 TEST_F(WeightsFiles, PaddlesCutParametersAreJoined) {
   // As Python would say it: a pickle by protocol 2 of what paddle.save makes of more than a GiB.
-  const std::string python = R"(import pickle, sys, numpy as np
+  const std::string script = R"(import pickle, sys, numpy as np
 d = {'b': np.ones(2, 'f4'), 'w@@.0': np.arange(4, dtype='f4'), 'w@@.1': np.arange(4, 6, dtype='f4'),
      'UnpackBigParamInfor@@': {'w': {'OriginShape': (2, 3), 'slices': ['w@@.0', 'w@@.1']}}}
 pickle.dump(d, open(sys.argv[1], 'wb'), protocol=2)
 )";
-  const char* peers = std::getenv("PEERS");
-  if (peers == nullptr) {
-    GTEST_SKIP() << "set PEERS=<a Python with numpy> to run this";
+  const std::string python = python_with({"numpy"});
+  if (python.empty()) {
+    GTEST_SKIP() << "no Python with numpy: make readers, or READERS=<python>";
   }
-  write_text(path("cut.py"), python);
-  const std::string command = fmt::format("{} {} {}", peers, path("cut.py"), path("cut"));
+  write_text(path("cut.py"), script);
+  const std::string command = fmt::format("{} {} {}", python, path("cut.py"), path("cut"));
   ASSERT_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe)
   const StateDict dict = read_paddle_file(path("cut"));
   EXPECT_THAT(names_of(dict), ElementsAre("w", "b"));
@@ -373,32 +375,50 @@ TEST_F(WeightsFiles, DamageIsAnErrorOrNoMatter) {
 }
 
 TEST_F(WeightsFiles, PythonReadsAndWritesSafetensors) {
-  const char* python = std::getenv("PEERS");
-  const std::string import = fmt::format("{} -c 'import torch, safetensors'", python ? python : "");
-  // NOLINTNEXTLINE(concurrency-mt-unsafe)
-  if (python == nullptr || std::system(import.c_str()) != 0) {
-    GTEST_SKIP() << "set PEERS=<a Python with torch and safetensors> to run this";
+  const std::string python = python_with({"numpy", "safetensors"});
+  if (python.empty()) {
+    GTEST_SKIP() << "no Python with numpy and safetensors: make readers, or READERS=<python>";
   }
   const StateDict dict = all_types();
   write_safetensors(path("a.safetensors"), dict, {{"by", "Ü"}});
   Saver(path("run"), {.async = false})
       .save({.parts = {{"model", dict}}, .rank_tensors = {{"random", torch::ones({3})}}}, "x");
   write_text(path("check.py"), R"(
-import sys, torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
-ours = load_file(sys.argv[1])
-with safe_open(sys.argv[1], framework='pt') as f:
+import importlib.util, sys, numpy as np
+from safetensors import TensorSpec, deserialize, safe_open, serialize_file
+words = {'F64': 'float64', 'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16', 'I64': 'int64', 'I32': 'int32',
+         'I16': 'int16', 'I8': 'int8', 'U8': 'uint8', 'BOOL': 'bool'}
+def load(path):
+    with open(path, 'rb') as f:
+        return dict(deserialize(f.read()))
+def values(tensor):  # the bits of a type that numpy lacks
+    kind = words[tensor['dtype']].replace('bfloat16', 'uint16')
+    return np.frombuffer(tensor['data'], kind).reshape(tensor['shape']).tolist()
+ours = load(sys.argv[1])
+with safe_open(sys.argv[1], framework='np') as f:
     assert f.metadata() == {'by': 'Ü'}, f.metadata()
-assert torch.equal(ours['turned'], torch.arange(6.).view(2, 3).t())
-assert ours['of.BFloat16'].dtype == torch.bfloat16 and ours['of.Bool'].tolist() == [False, True, True]
-for name in ('Float', 'Double', 'Half', 'BFloat16', 'Long', 'Int', 'Short', 'Char', 'Byte'):
-    assert ours['of.' + name].tolist() == [0, 1, 2], name
-checkpoint = load_file(sys.argv[3] + '/model.safetensors')
-assert all(torch.equal(checkpoint[k], ours[k]) for k in ours) and len(checkpoint) == len(ours)
-assert load_file(sys.argv[3] + '/rank0.safetensors')['random'].tolist() == [1, 1, 1]
-save_file(ours, sys.argv[2], metadata={'format': 'pt'})
-print(len(ours), 'tensors of', len({t.dtype for t in ours.values()}), 'types')
+    assert f.get_tensor('turned').tolist() == [[0, 3], [1, 4], [2, 5]]
+kinds = {'Float': 'F32', 'Double': 'F64', 'Half': 'F16', 'Long': 'I64', 'Int': 'I32', 'Short': 'I16', 'Char': 'I8',
+         'Byte': 'U8'}
+for name, kind in kinds.items():
+    tensor = ours['of.' + name]
+    assert tensor['dtype'] == kind and values(tensor) == [0, 1, 2], name
+assert ours['of.BFloat16']['dtype'] == 'BF16' and values(ours['of.BFloat16']) == [0, 0x3f80, 0x4000]
+assert ours['of.Bool']['dtype'] == 'BOOL' and values(ours['of.Bool']) == [False, True, True]
+checkpoint = load(sys.argv[3] + '/model.safetensors')
+assert all(checkpoint[k] == ours[k] for k in ours) and len(checkpoint) == len(ours)
+assert values(load(sys.argv[3] + '/rank0.safetensors')['random']) == [1, 1, 1]
+bytes_of = {k: np.frombuffer(t['data'], 'uint8') for k, t in ours.items()}
+serialize_file({k: TensorSpec(dtype=words[t['dtype']], shape=t['shape'], data_ptr=bytes_of[k].ctypes.data,
+                              data_len=len(t['data'])) for k, t in ours.items()}, sys.argv[2], metadata={'format': 'pt'})
+if importlib.util.find_spec('torch'):
+    import torch
+    from safetensors.torch import load_file
+    for path in sys.argv[1:3]:
+        theirs = load_file(path)
+        assert torch.equal(theirs['turned'], torch.arange(6.).view(2, 3).t()) and len(theirs) == len(ours)
+        assert theirs['of.BFloat16'].dtype == torch.bfloat16 and theirs['of.BFloat16'].tolist() == [0, 1, 2]
+print(len(ours), 'tensors of', len({t['dtype'] for t in ours.values()}), 'types')
 )");
   const std::string command = fmt::format("{} {} {} {} {}",
                                           python,

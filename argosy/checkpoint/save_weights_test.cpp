@@ -16,6 +16,7 @@
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/paddle_file.h"
 #include "argosy/checkpoint/read_weights.h"
+#include "argosy/checkpoint/test_python.h"
 #include "argosy/checkpoint/test_state_dicts.h"
 #include "argosy/comm/test_ranks.h"
 #include "argosy/engine/engine_test_modules.h"
@@ -33,6 +34,7 @@ using engine::to_channels_last;
 using engine::small_models::SmallNet;
 using testing::expect_equal;
 using ::testing::HasSubstr;
+using testing::python_with;
 
 class Weights : public ::testing::Test {
  protected:
@@ -203,12 +205,12 @@ TEST_F(Weights, ATornFileIsAnError) {
   }
 }
 
-// Runs where a Python with torch is given (PEERS, as for the benchmarks); the format itself is held
-// by TorchFile's golden files everywhere.
+// Runs where a Python with torch is found; the format itself is held by TorchFile's golden files
+// everywhere.
 TEST_F(Weights, PythonReadsTheNames) {
-  const char* python = std::getenv("PEERS");
-  if (python == nullptr) {
-    GTEST_SKIP() << "set PEERS=<a Python with torch> to run this";
+  const std::string python = python_with({"torch"});
+  if (python.empty()) {
+    GTEST_SKIP() << "no Python with torch: make peers, or PEERS=<python>";
   }
   SmallNet net;
   save_weights(net, path());

@@ -1,9 +1,11 @@
 // Trains a Gpt for three steps in a cgroup of its own, and prints the losses and the memory used.
 //
-//     argosy launch --nproc_per_node 4 limited_program FOLDER BYTES MODEL sharded|whole
+//     argosy launch --nproc_per_node 4
+//         limited_program FOLDER BYTES MODEL sharded|whole [CHECKPOINTS]
 //
 // FOLDER is that of the memory controller (v1 or v2); BYTES 0: without a limit. What the process
-// holds before it joins its cgroup (libraries) does not count there.
+// holds before it joins its cgroup (libraries) does not count there. With CHECKPOINTS the training
+// saves there after the first step, or resumes from what is there.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,6 +13,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -20,6 +24,7 @@
 
 namespace {
 
+namespace checkpoint = argosy::checkpoint;
 namespace fleet = argosy::fleet;
 namespace fs = std::filesystem;
 using argosy::text::Gpt;
@@ -63,12 +68,53 @@ class Limit final {
   fs::path folder_;
 };
 
+constexpr int64_t kSteps = 3;
+constexpr int64_t kSavedStep = 1;
+
+/// What this rank learns from in a step: one more token than the context.
+at::Tensor tokens_of(int64_t step, const GptOptions& options) {
+  return (at::arange(options.context + 1, at::kLong) * (3 + fleet::worker_index()) + step)
+      .remainder(options.vocab_size)
+      .unsqueeze(0);
+}
+
+/// `folder` empty: nothing is saved.
+void train(const GptOptions& options, const std::string& folder) {
+  const auto net = argosy::engine::deferred<LossModel>(options);
+  auto model = fleet::distributed_model(net);
+  auto optimizer = fleet::distributed_optimizer(argosy::optim::AdamW(model, {.lr = 1e-3}));
+  std::optional<checkpoint::TrainingSaver> saver;
+  checkpoint::TrainingProgress at;
+  if (!folder.empty()) {
+    saver.emplace(folder, checkpoint::SaverOptions(), fleet::group());
+    saver->add(model).add(optimizer);
+    at = saver->resume();
+  }
+  while (at.step < kSteps) {
+    const at::Tensor tokens = tokens_of(at.step, options);
+    at::Tensor loss =
+        model(tokens.narrow(1, 0, options.context), tokens.narrow(1, 1, options.context));
+    loss.backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    const at::Tensor shown = loss.detach();
+    fleet::all_reduce(shown);
+    fleet::print("loss {} {:a}\n", ++at.step, shown.item<float>());
+    if (saver && at.step == kSavedStep) {
+      saver->save(at);
+    }
+  }
+  if (saver) {
+    saver->wait();
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  if (words.size() != 4) {
-    fmt::print(stderr, "usage: limited_program FOLDER BYTES MODEL sharded|whole\n");
+  if (words.size() != 4 && words.size() != 5) {
+    fmt::print(stderr, "usage: limited_program FOLDER BYTES MODEL sharded|whole [CHECKPOINTS]\n");
     return 2;
   }
   fleet::init({.sharding = words[3] == "sharded"});
@@ -82,23 +128,7 @@ int main(int argc, char** argv) {
   }
 
   const GptOptions options = argosy::text::gpt_options(words[2]);
-  const auto net = argosy::engine::deferred<LossModel>(options);
-  auto model = fleet::distributed_model(net);
-  auto optimizer = fleet::distributed_optimizer(argosy::optim::AdamW(model, {.lr = 1e-3}));
-  for (int step = 0; step < 3; ++step) {
-    const at::Tensor tokens =
-        (at::arange(options.context + 1, at::kLong) * (3 + fleet::worker_index()) + step)
-            .remainder(options.vocab_size)
-            .unsqueeze(0);
-    at::Tensor loss =
-        model(tokens.narrow(1, 0, options.context), tokens.narrow(1, 1, options.context));
-    loss.backward();
-    optimizer.step();
-    optimizer.zero_grad();
-    const at::Tensor shown = loss.detach();
-    fleet::all_reduce(shown);
-    fleet::print("loss {:a}\n", shown.item<float>());
-  }
+  train(options, words.size() == 5 ? words[4] : "");
   const at::Tensor most = at::full({1}, limit ? limit->most() : 0, at::kLong);
   fleet::all_reduce(most, {.op = argosy::comm::ReduceOp::kMax});
   constexpr int64_t kBytesOfAParameter = 16;  // f32 value and gradient, AdamW's two numbers

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # check_layouts.sh ARGOSY: `argosy train` of a language model on four processes, two by two, that is killed (a rank by
 # SIGKILL; then launcher and ranks at once) and goes on on three processes that divide everything, on one, and on two
-# that only divide the optimizer's state, comes to the weights of the undisturbed training.
+# that only divide the optimizer's state, comes to the weights of the undisturbed training. What the four left becomes
+# one file, and PyTorch's distributed form, with the values that one process alone had at that step.
 set -u
 argosy=$1
+here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 launcher=
 trap '[[ -z $launcher ]] || kill -KILL $launcher $(ranks_of $launcher) 2>/dev/null; rm -rf "$work"' EXIT
@@ -53,8 +55,35 @@ killed() {
   launcher=
   [[ ! -e $name/model.pt ]] || fail "$name: it had finished"
 }
+# hash_of FILE
+hash_of() { "$argosy" checkpoint hash "$1" | cut -d ' ' -f 1; }
+# converted CHECKPOINT PART: the hashes of the part in one file, and in PyTorch's form.
+converted() {
+  rm -rf one.safetensors one.dcp
+  for to in one.safetensors one.dcp; do
+    "$argosy" checkpoint convert --part "$2" "$1" $to >convert.out 2>&1 || fail "$1 to $to: $(cat convert.out)"
+  done
+  echo "$(hash_of one.safetensors) $(python3 "$here/hash_of_dcp.py" one.dcp)"
+}
+# expect_converted CHECKPOINT: it is in parts, and becomes what the training on one process had.
+expect_converted() {
+  local step=${1##*/} part alone
+  for part in model optimizer; do
+    [[ -e $1/$part-00004-of-00004.safetensors ]] || fail "$1: no four parts of $part"
+    alone=$(converted "alone/checkpoints/$step" $part)
+    [[ ${#alone} == 129 && ${alone% *} == "${alone#* }" ]] || fail "$step, $part of one process: $alone"
+    [[ $(converted "$1" $part) == "$alone" ]] || fail "$1: other values of $part than one process has"
+  done
+  alone=$(hash_of "alone/checkpoints/$step")
+  [[ ${#alone} == 64 && $(hash_of "$1") == "$alone" ]] || fail "$1: other weights than one process has"
+}
+
+alone=$(go alone 1 --save_freq 2 --keep_last 0)
+[[ $alone == "$whole" ]] || fail "on one process: $alone"
 for name in rank all; do
   killed $name
+  steps=("$name"/checkpoints/step-*)
+  expect_converted "${steps[-1]}"
   cp -r $name $name.one && cp -r $name $name.two
   for layout in "$name 3 --mesh sharding=3" "$name.one 1" "$name.two 2 --mesh sharding --sharding_stage 2"; do
     # shellcheck disable=SC2086  # a list
