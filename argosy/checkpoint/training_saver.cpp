@@ -11,6 +11,7 @@
 #include "argosy/checkpoint/set_aside.h"
 #include "argosy/checkpoint/together.h"
 #include "argosy/comm/collectives.h"
+#include "argosy/engine/cpu.h"
 
 namespace argosy::checkpoint {
 namespace {
@@ -182,7 +183,10 @@ TrainingProgress TrainingSaver::resume(const std::string& from) {
     log::info("resumed from {}: step {}, epoch {}", path, saved.step, saved.epoch);
   }
   begun_ = saved.step;
-  return progress_in(saved);
+  const TrainingProgress progress = progress_in(saved);
+  saved = {};
+  engine::release_free_memory();  // what reading has left
+  return progress;
 }
 
 }  // namespace argosy::checkpoint

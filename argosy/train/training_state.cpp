@@ -12,6 +12,7 @@
 #include "argosy/checkpoint/states.h"
 #include "argosy/checkpoint/together.h"
 #include "argosy/engine/coming_memory.h"
+#include "argosy/engine/cpu.h"
 #include "argosy/train/epoch_sums.h"
 #include "argosy/train/feed.h"
 
@@ -169,6 +170,7 @@ void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string
       core.group, "train.resume", path, [&] { restore_model(core, snapshot, path); });
   restore_memory_format(core, snapshot);
   checkpoint::together(core.group, "train.resume", path, [&] { restore_others(core, snapshot); });
+  engine::release_free_memory();  // what reading has left
 }
 
 void check_schedule(const Core& core,

@@ -580,7 +580,8 @@ void ShardedMemory::make_writable() {
   }
   is_stale_ = pool_->stale_ = true;
   if (!pool_->in_step_ && part_.data_ptr() == own_range(shared_).data_ptr()) {
-    part_ = part_.clone();
+    const Apart apart;
+    part_ = lasting(part_.numel(), part_.options()).copy_(part_);
   }
 }
 
