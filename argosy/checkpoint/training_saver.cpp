@@ -183,7 +183,7 @@ TrainingProgress TrainingSaver::resume(const std::string& from) {
     log::info("resumed from {}: step {}, epoch {}", path, saved.step, saved.epoch);
   }
   begun_ = saved.step;
-  const TrainingProgress progress = progress_in(saved);
+  TrainingProgress progress = progress_in(saved);
   saved = {};
   engine::release_free_memory();  // what reading has left
   return progress;

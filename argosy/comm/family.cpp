@@ -11,11 +11,11 @@
 namespace argosy::comm {
 
 Family::Family(int rank,
-               TransportFactory factory,
-               TransportFactory device_factory,
+               TransportFactory make_transport,
+               TransportFactory make_device_transport,
                std::vector<int> hosts_of_world)
-    : make_transport(std::move(factory)),
-      make_device_transport(std::move(device_factory)),
+    : make_transport(std::move(make_transport)),
+      make_device_transport(std::move(make_device_transport)),
       hosts(std::move(hosts_of_world)),
       recorder(std::make_shared<FlightRecorder>(
           rank, env::get("ARGOSY_LOG_DIR").value_or(std::string()))),

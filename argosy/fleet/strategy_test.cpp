@@ -98,10 +98,10 @@ TEST(Strategy, RecomputeActsOrIsRefused) {
 }
 
 TEST(Strategy, PureTypesNeedDividedParameters) {
-  const char* const kSharding = R"("amp": true, "sharding": true)";
+  const char* const sharding = R"("amp": true, "sharding": true)";
   EXPECT_EQ(
       refusal(fmt::format(
-          R"({{{}, "amp_configs": {{"use_pure_bf16": true, "master_grad": true}}}})", kSharding)),
+          R"({{{}, "amp_configs": {{"use_pure_bf16": true, "master_grad": true}}}})", sharding)),
       "nothing was thrown");
   for (const char* rest : {R"("amp": true)",
                            R"("sharding": true)",

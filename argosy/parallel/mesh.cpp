@@ -114,7 +114,7 @@ void warn_of_hosts(const Mesh& mesh) {
   }
   std::vector<int> of_host(static_cast<std::size_t>(mesh.ranks().size()));
   std::iota(of_host.begin(), of_host.end(), 0);
-  std::ranges::rotate(of_host, of_host.begin() + mesh.ranks().rank());
+  std::rotate(of_host.begin(), of_host.begin() + mesh.ranks().rank(), of_host.end());
   if (leaves_a_host("sharding") &&
       count_on_its_host(mesh.ranks(), of_host) >= mesh.size("sharding")) {
     log::warn(

@@ -1,5 +1,5 @@
 // A training has the bits of data parallelism however ranks divide its model, and on any number of
-// them. ARGOSY_EQUALITY_STEPS=1000 makes so many steps and prints the table of the guide.
+// them. ARGOSY_EQUALITY_STEPS=1000 makes so many steps and prints the rows of the guide's table.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include "argosy/base/even_part.h"
@@ -141,51 +142,60 @@ bool have_same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tens
   });
 }
 
-/// `few`: what a thousand steps have time for.
-std::vector<TrainedCase> trained_cases(bool few) {
+std::vector<TrainedCase> trained_cases() {
   std::vector<TrainedCase> all;
   for (const OptimizerCase& each : optimizers()) {
     all.push_back({.optimizer = each});
-    if (!few || each.name == optimizers()[3].name) {
-      all.push_back({.optimizer = each, .micros = 3, .autocast = at::kBFloat16});
-    }
+    all.push_back({.optimizer = each, .micros = 3, .autocast = at::kBFloat16});
   }
   all.push_back({.optimizer = optimizers()[3], .micros = 3});
   all.push_back({.optimizer = optimizers()[3], .autocast = at::kBFloat16});
   return all;
 }
 
-TEST(EqualityTable, EveryDivisionHasTheBitsOfDataParallelism) {
+std::string case_name(const ::testing::TestParamInfo<TrainedCase>& info) {
+  const TrainedCase& recipe = info.param;
+  const std::string& optimizer = recipe.optimizer.name;
+  return fmt::format("{}_{}{}",
+                     optimizer.substr(0, optimizer.find_first_of(" ,")),
+                     recipe.micros,
+                     recipe.autocast.has_value() ? "_bf16" : "");
+}
+
+class EqualityTable : public ::testing::TestWithParam<TrainedCase> {};
+
+TEST_P(EqualityTable, EveryDivisionHasTheBitsOfDataParallelism) {
+  const TrainedCase& recipe = GetParam();
   const char* const wanted = std::getenv("ARGOSY_EQUALITY_STEPS");
   const int steps = wanted == nullptr ? 4 : std::stoi(wanted);
   const std::vector<int> sizes = {1, 2, 4, 6};
-  for (const TrainedCase& recipe : trained_cases(/*few=*/wanted != nullptr)) {
-    const std::vector<at::Tensor> expected = train(recipe, divisions()[0], 1, steps);
-    EXPECT_FALSE(have_same_bits(expected, train(recipe, divisions()[0], 1, steps - 1)))
-        << "a step changes something";
-    std::string row = fmt::format("| {}, A = {}{} |",
-                                  recipe.optimizer.name,
-                                  recipe.micros,
-                                  recipe.autocast.has_value() ? ", bf16" : "");
-    for (const Division& division : divisions()) {
-      std::string same;
-      for (const int size : sizes) {
-        if (division.shard.has_value() && division.shard->degree > size) {
-          continue;
-        }
-        const bool equal = have_same_bits(train(recipe, division, size, steps), expected);
-        EXPECT_TRUE(equal) << row << ' ' << division.name << " on " << size;
-        same += fmt::format("{}{}", equal ? "" : "not ", size) + (size == sizes.back() ? "" : ", ");
+  const std::vector<at::Tensor> expected = train(recipe, divisions()[0], 1, steps);
+  EXPECT_FALSE(have_same_bits(expected, train(recipe, divisions()[0], 1, steps - 1)))
+      << "a step changes something";
+  std::string row = fmt::format("| {}, A = {}{} |",
+                                recipe.optimizer.name,
+                                recipe.micros,
+                                recipe.autocast.has_value() ? ", bf16" : "");
+  for (const Division& division : divisions()) {
+    std::string same;
+    for (const int size : sizes) {
+      if (division.shard.has_value() && division.shard->degree > size) {
+        continue;
       }
-      row += ' ' + same + " |";
+      const bool equal = have_same_bits(train(recipe, division, size, steps), expected);
+      EXPECT_TRUE(equal) << row << ' ' << division.name << " on " << size;
+      same += fmt::format("{}{}", equal ? "" : "not ", size) + (size == sizes.back() ? "" : ", ");
     }
-    if (wanted != nullptr) {
-      std::cout << row << std::endl;  // it takes minutes
-    }
+    row += ' ' + same + " |";
+  }
+  if (wanted != nullptr) {
+    std::cout << row << std::endl;  // it takes minutes
   }
 }
 
-TEST(EqualityTable, BothOrdersOfSumsHaveTheBitsOfDataParallelism) {
+INSTANTIATE_TEST_SUITE_P(Of, EqualityTable, ::testing::ValuesIn(trained_cases()), case_name);
+
+TEST(EqualityOfOrders, BothOrdersOfSumsHaveTheBitsOfDataParallelism) {
   for (const int size : {2, 4}) {
     std::vector<std::vector<at::Tensor>> plain;
     for (const bool locally : {true, false}) {
