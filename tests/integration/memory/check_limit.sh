@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check_limit.sh ARGOSY PROGRAM: a model of three times the memory that a cgroup allows a process
-# trains on four processes, to the bits of a training without limit; whole, it does not live there. On eight it also
-# saves a checkpoint within the limit, goes on, and resumes from it to the same losses.
+# trains on four processes, to the bits of a training without limit; whole, it does not live there. They resume within
+# the limit what whole models have saved. On eight a save fits, too, and a resume from it.
 set -euo pipefail
 argosy=$1 program=$2
 
@@ -49,8 +49,11 @@ trains limited 4 "$limit" sharded
 grep -h model "$scratch/limited"
 needs=$(sed -n 's/.*model \([0-9]*\) bytes.*/\1/p' "$scratch/limited")
 [ "$needs" -ge $((3 * limit)) ] || { echo "the model is too small: $needs bytes"; exit 1; }
-trains whole 4 0 whole
+trains whole 4 0 whole "$scratch/of-whole"
 expect_losses limited 3 whole
+trains moved 4 "$limit" sharded "$scratch/of-whole"
+expect_losses moved 2 whole
+grep -h model "$scratch/moved"
 
 # On eight, for a save first copies what the process has: weights and state, 12 of its 16 bytes for each parameter.
 trains saved 8 "$limit" sharded "$scratch/parts"
