@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstring>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include <ATen/ops/from_blob.h>
@@ -38,7 +38,7 @@ os::Mapping map_nameless(const std::string& folder, size_t bytes) {
     error = ::posix_fallocate(file->get(), 0, static_cast<off_t>(bytes));
   }
   if (error != 0) {
-    return refuse(std::strerror(error));
+    return refuse(std::generic_category().message(error));
   }
   auto mapping = os::Mapping::map(file->get(), bytes, os::Access::kReadWrite);
   return mapping.ok() ? std::move(*mapping) : refuse(mapping.failure().what);
