@@ -382,7 +382,7 @@ void each_tensor(c10::IValue& value, F f) {
     value = list;
   } else if (value.isOptionalTensorList()) {
     c10::List<c10::optional<at::Tensor>> list;
-    for (const c10::optional<at::Tensor>& tensor : value.toOptionalTensorList()) {
+    for (const c10::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
       list.push_back(tensor ? c10::optional<at::Tensor>(f(*tensor)) : c10::nullopt);
     }
     value = list;
