@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -91,32 +90,26 @@ std::vector<MeshAxis> settled(std::vector<MeshAxis> axes, int64_t ranks) {
   return axes;
 }
 
-/// How many of `ranks` are on the host of the first one.
-std::ptrdiff_t count_on_its_host(const comm::Group& all, const std::vector<int>& ranks) {
-  const std::vector<int> hosts = all.hosts();
-  return hosts.empty() ? std::ssize(ranks) : std::ranges::count_if(ranks, [&](int rank) {
-    return hosts[static_cast<std::size_t>(rank)] == hosts[static_cast<std::size_t>(ranks.front())];
-  });
-}
-
 /// Tells who communicates along an axis over hosts, although it had better not.
 void warn_of_hosts(const Mesh& mesh) {
-  const auto leaves_a_host = [&](const char* axis) {
-    return mesh.has(axis) &&
-           count_on_its_host(mesh.ranks(), mesh.ranks_along({axis})) < mesh.size(axis);
+  const std::vector<int> hosts = mesh.ranks().hosts();
+  if (hosts.empty()) {
+    return;
+  }
+  const int host = hosts[static_cast<std::size_t>(mesh.ranks().rank())];
+  const auto leaves_it = [&](const char* axis) {
+    return mesh.has(axis) && std::ranges::any_of(mesh.ranks_along({axis}), [&](int rank) {
+             return hosts[static_cast<std::size_t>(rank)] != host;
+           });
   };
-  if (leaves_a_host("mp")) {
+  if (leaves_it("mp")) {
     log::warn(
         "[{}] the ranks {} along mp are on several hosts. All layers wait for what goes along it, "
         "so mostly it should stay inside of one: make it at most as large as a host has ranks",
         kMesh,
         strings::ranges(mesh.ranks_along({"mp"})));
   }
-  std::vector<int> of_host(static_cast<std::size_t>(mesh.ranks().size()));
-  std::iota(of_host.begin(), of_host.end(), 0);
-  std::rotate(of_host.begin(), of_host.begin() + mesh.ranks().rank(), of_host.end());
-  if (leaves_a_host("sharding") &&
-      count_on_its_host(mesh.ranks(), of_host) >= mesh.size("sharding")) {
+  if (leaves_it("sharding") && std::ranges::count(hosts, host) >= mesh.size("sharding")) {
     log::warn(
         "[{}] the ranks {} along sharding are on several hosts, where one has room for so many: "
         "parameters are gathered over the network. Start a multiple of {} ranks on each host, and "

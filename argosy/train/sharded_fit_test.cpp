@@ -19,19 +19,7 @@ namespace argosy::train {
 namespace {
 
 using testing::blobs;
-
-/// Wide enough that four ranks have parts of its weights.
-struct WideNetImpl : torch::nn::Module {
-  WideNetImpl() {
-    first = register_module("first", torch::nn::Linear(testing::kFeatures, 96));
-    second = register_module("second", torch::nn::Linear(96, testing::kClasses));
-  }
-  torch::Tensor forward(const torch::Tensor& x) {
-    return second->forward(torch::relu(first->forward(x)));
-  }
-  torch::nn::Linear first{nullptr}, second{nullptr};
-};
-TORCH_MODULE(WideNet);
+using testing::WideNet;
 
 fleet::DistributedStrategy divided(int64_t stage, int64_t virtual_ranks) {
   return {.virtual_ranks = virtual_ranks,

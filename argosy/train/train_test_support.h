@@ -51,6 +51,19 @@ struct SmallNetImpl : torch::nn::Module {
 };
 TORCH_MODULE(SmallNet);
 
+/// Wide enough that each of four ranks has parts of its weights.
+struct WideNetImpl : torch::nn::Module {
+  WideNetImpl() {
+    first = register_module("first", torch::nn::Linear(kFeatures, 96));
+    second = register_module("second", torch::nn::Linear(96, kClasses));
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    return second->forward(torch::relu(first->forward(x)));
+  }
+  torch::nn::Linear first{nullptr}, second{nullptr};
+};
+TORCH_MODULE(WideNet);
+
 /// A net with the same weights in every process.
 inline SmallNet small_net() {
   torch::manual_seed(7);

@@ -56,9 +56,7 @@ Bucket make_bucket(const std::vector<size_t>& members,
   }
   bucket.flat = allocate(rounded_up(total, parts * unit), options);
   bucket.memory = sharded::ShardedMemory::of(bucket.flat);
-  bucket.parts = bucket.memory != nullptr && bucket.memory->pool().group().size() == parts
-                     ? bucket.memory->pool().parts_by_rank(bucket.flat)
-                     : bucket.flat.chunk(parts);
+  bucket.parts = bucket.flat.chunk(parts);
   for (size_t k = 0; k < members.size(); ++k) {
     bucket.views.push_back(view_in(bucket.flat, offsets[k], parameters[members[k]]));
   }

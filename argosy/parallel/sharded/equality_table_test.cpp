@@ -58,6 +58,15 @@ std::vector<Division> divisions() {
           {.name = "hybrid, among two", .shard = two}};
 }
 
+void keep_of_rank_0(ShardedBlocks& model, std::vector<at::Tensor>& result) {
+  const WholeParameters whole = model.whole_parameters();
+  if (model.group().rank() == 0) {
+    for (const at::Tensor& parameter : model.parameters()) {
+      result.push_back(parameter.detach().clone());
+    }
+  }
+}
+
 /// Returns the parameters that rank 0 has in the end.
 std::vector<at::Tensor> train(const TrainedCase& recipe,
                               const Division& division,
@@ -91,12 +100,7 @@ std::vector<at::Tensor> train(const TrainedCase& recipe,
       optimizer.step();
       optimizer.zero_grad();
     }
-    const WholeParameters whole = model.whole_parameters();
-    if (group.rank() == 0) {
-      for (const at::Tensor& parameter : model.parameters()) {
-        result.push_back(parameter.detach().clone());
-      }
-    }
+    keep_of_rank_0(model, result);
   };
   constexpr std::chrono::seconds kTimeout{20};
   on_ranks(ranks, body, kTimeout, {.deadline = kTimeout + std::chrono::seconds(steps)});
@@ -126,12 +130,7 @@ std::vector<at::Tensor> train_adding_up(bool locally, const Division& division, 
       optimizer.step();
       optimizer.zero_grad();
     }
-    const WholeParameters whole = model.whole_parameters();
-    for (const at::Tensor& parameter : model.parameters()) {
-      if (group.rank() == 0) {
-        result.push_back(parameter.detach().clone());
-      }
-    }
+    keep_of_rank_0(model, result);
   });
   return result;
 }

@@ -75,6 +75,20 @@ inline ShardOptions small_units() {
   return {.unit_bytes = 0};
 }
 
+/// Copies of a model's parameters and of its optimizer's state. Collective.
+inline std::vector<at::Tensor> results_of(const auto& model, const optim::Optimizer& optimizer) {
+  std::vector<at::Tensor> results;
+  for (const at::Tensor& parameter : model.parameters()) {
+    results.push_back(parameter.detach().clone());
+  }
+  for (const auto& [name, states] : optimizer.state_dict().parameters) {
+    for (const auto& [state, tensor] : states) {
+      results.push_back(tensor.clone());
+    }
+  }
+  return results;
+}
+
 /// A divided model beside one that each rank has.
 struct Pair {
   Pair(const comm::Group& group,

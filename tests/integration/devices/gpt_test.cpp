@@ -15,7 +15,7 @@
 #include "argosy/optim/adam.h"
 #include "argosy/parallel/ddp/ddp_test_support.h"
 #include "argosy/parallel/recompute_blocks.h"
-#include "argosy/parallel/sharded/fully_shard.h"
+#include "argosy/parallel/sharded/fully_shard_test_support.h"
 
 #include "tests/support/on_devices.h"
 
@@ -116,16 +116,7 @@ class DividedGptOnDevices : public GptOnDevices {
       optimizer.step();
       optimizer.zero_grad();
     }
-    Tensors results;
-    for (const at::Tensor& parameter : model.parameters()) {
-      results.push_back(parameter.detach().clone());
-    }
-    for (const auto& [name, states] : optimizer.state_dict().parameters) {
-      for (const auto& [state, tensor] : states) {
-        results.push_back(tensor.clone());
-      }
-    }
-    return results;
+    return parallel::testing::results_of(model, optimizer);
   }
   void expect_same(const Tensors& got, const Tensors& wanted, const std::string& what) const {
     ASSERT_EQ(got.size(), wanted.size()) << what;

@@ -29,21 +29,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::blobs;
+using testing::WideNet;
 
 constexpr int64_t kVirtualRanks = 4;
-
-/// Wide enough that each rank has parts of its weights.
-struct DividedNetImpl : torch::nn::Module {
-  DividedNetImpl() {
-    first = register_module("first", torch::nn::Linear(testing::kFeatures, 96));
-    second = register_module("second", torch::nn::Linear(96, testing::kClasses));
-  }
-  torch::Tensor forward(const torch::Tensor& x) {
-    return second->forward(torch::relu(first->forward(x)));
-  }
-  torch::nn::Linear first{nullptr}, second{nullptr};
-};
-TORCH_MODULE(DividedNet);
 
 fleet::DistributedStrategy divided() {
   return {.virtual_ranks = kVirtualRanks,
@@ -90,7 +78,7 @@ class ShardedCheckpointsOverNccl : public test::OnDevicesInProcesses {
         [&](int rank) {
           init(job, rank, strategy, folder.path() / "store");
           torch::manual_seed(way == Way::kResumed ? 99 : 7);
-          DividedNet net;
+          WideNet net;
           net->to(fleet::device());
           Model model(net);
           model.prepare(

@@ -77,16 +77,7 @@ Tensors after_training(Wrapper& model,
     optimizer.step();
     optimizer.zero_grad({.set_to_none = step != 1});
   }
-  Tensors results;
-  for (const at::Tensor& parameter : model.parameters()) {
-    results.push_back(parameter.detach().clone());
-  }
-  for (const auto& [name, states] : optimizer.state_dict().parameters) {
-    for (const auto& [state, tensor] : states) {
-      results.push_back(tensor.clone());
-    }
-  }
-  return results;
+  return parallel::testing::results_of(model, optimizer);
 }
 
 TEST_P(ShardedOnDevices, AllStagesTrain) {
