@@ -7,7 +7,7 @@
 
 namespace argosy::comm {
 
-/// Compares what all ranks are about to do, by Operation::info.signature and seq.
+/// Compares what all ranks are about to do, by Operation::info.signature, seq and place.
 ///
 /// Collective. Errors: CommError on every rank when they differ, naming who and how:
 /// "rank 2 called all_reduce f32 [3, 4] sum, the others all_reduce f32 [4, 4] sum (seq 17)".

@@ -91,6 +91,20 @@ TEST(Checked, ALongShapeDiffersEvenBehindTheCut) {
   });
 }
 
+TEST(Checked, NamesWhoIsElsewhereInTheTraining) {
+  const auto reduce_at = [](uint32_t update, Group& world) {
+    all_reduce(at::ones({2}), world, {.place = {.update = update, .pass = 1}});
+  };
+  expect_mismatch(3, 2, "rank 0 begins update 4 while rank 2 begins update 5", [&](Group& world) {
+    reduce_at(world.rank() == 2 ? 5 : 4, world);
+  });
+  expect_mismatch(2,
+                  1,
+                  "rank 1 called all_reduce f32 [2] sum for a wrapped model, "
+                  "rank 0 all_reduce f32 [2] sum",
+                  [&](Group& world) { reduce_at(world.rank() == 1 ? 1 : 0, world); });
+}
+
 TEST(Checked, NamesWhoMakesAnotherGroup) {
   expect_mismatch(
       4, 1, "rank 1 called new_group [0, 1], the others new_group [0, 1, 2]", [](Group& world) {

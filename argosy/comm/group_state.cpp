@@ -225,11 +225,12 @@ std::exception_ptr GroupState::perform(Operation& operation) {
   }
   try {
     const Deadline deadline = Deadline::after(operation.timeout);
+    if (!operation.info.signature.empty()) {  // of ranks that may be at different places
+      transport_->set_place({});
+      compare_signatures(operation, names_, *transport_, deadline);
+    }
     if (operation.info.peer < 0) {  // a message runs beside a collective, and is at no place
       transport_->set_place(operation.info.place);
-    }
-    if (!operation.info.signature.empty()) {
-      compare_signatures(operation, names_, *transport_, deadline);
     }
     operation.body(*transport_, deadline);
     return nullptr;
@@ -365,7 +366,7 @@ Work GroupState::submit_on(DeviceLine& line,
                            Body body) {
   check_usable(info.op);
   if (!info.signature.empty()) {  // compared in the host's memory, before
-    run({.op = info.op, .signature = std::exchange(info.signature, {})},
+    run({.op = info.op, .place = info.place, .signature = std::exchange(info.signature, {})},
         timeout,
         [](transport::Transport&, const Deadline&) {});
   }

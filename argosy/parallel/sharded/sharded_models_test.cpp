@@ -1,4 +1,5 @@
 /// fully_shard() of models of several kinds: libtorch's own, odd ones, and those of pictures.
+#include <chrono>
 #include <concepts>
 #include <optional>
 #include <string>
@@ -149,17 +150,22 @@ TEST(FullyShard, TiedFrozenAndUnusedParameters) {
 }
 
 TEST(FullyShard, RanksThatUseOtherUnitsAreNamed) {
-  const auto outcomes = testing::try_ranks_over("shm", [&](const comm::Group& group) {
-    DdpOptions options{
-        .find_unused_parameters = true, .shared_memory = false, .shard = small_units()};
-    auto model = fully_shard(Odd(), group, options);
-    if (group.rank() == 1) {
-      (void)model.module()->rare(at::ones({1, 6}));
+  for (const char* const backend : {"shm", "gloo", "hierarchical"}) {
+    const auto outcomes = testing::try_ranks_over(
+        backend,
+        [&](const comm::Group& group) {
+          auto model =
+              fully_shard(Blocks(), group, {.shared_memory = false, .shard = small_units()});
+          const auto& blocks = *model.module()->blocks;  // equal ones: so are the bytes of a gather
+          const auto& own = blocks[group.rank() == 1 ? 2 : 1];
+          (void)own->as<torch::nn::Sequential>()->forward(at::ones({1, 24}));
+          (void)model(at::ones({1, 3}));
+        },
+        std::chrono::milliseconds(1500));
+    for (const test::RankOutcome& outcome : outcomes) {
+      EXPECT_THAT(outcome.error, ::testing::HasSubstr("of its divided parameters while"))
+          << backend;
     }
-    (void)model(at::arange(4, at::kLong), true);
-  });
-  for (const test::RankOutcome& outcome : outcomes) {
-    EXPECT_THAT(outcome.error, ::testing::HasSubstr("of its divided parameters while"));
   }
 }
 
