@@ -98,6 +98,13 @@ TEST(Checked, NamesWhoIsElsewhereInTheTraining) {
   expect_mismatch(3, 2, "rank 0 begins update 4 while rank 2 begins update 5", [&](Group& world) {
     reduce_at(world.rank() == 2 ? 5 : 4, world);
   });
+  const auto reduce_unit = [](uint32_t unit, Group& world) {
+    all_reduce(at::ones({2}), world, {.place = {.update = 1, .pass = 1, .unit = unit}});
+  };
+  expect_mismatch(2,
+                  1,
+                  "rank 1 uses unit 3 of its divided parameters while rank 0 uses unit 2",
+                  [&](Group& world) { reduce_unit(world.rank() == 1 ? 3 : 2, world); });
   expect_mismatch(2,
                   1,
                   "rank 1 called all_reduce f32 [2] sum for a wrapped model, "

@@ -22,6 +22,7 @@
 #include "argosy/engine/parts.h"
 #include "argosy/fleet/gradient_merge.h"
 #include "argosy/fleet/large_batch.h"
+#include "argosy/os/crash_handler.h"
 #include "argosy/parallel/any_rank.h"
 #include "argosy/parallel/recompute_blocks.h"
 #include "argosy/rendezvous/environment.h"
@@ -281,6 +282,7 @@ c10::Device use_device(std::string_view word, int local_rank) {
 void init(const DistributedStrategy& strategy,
           const comm::InitOptions& options,
           std::string_view device_word) {
+  os::install_crash_handler();  // first: what is wrong with the call itself is told by it too
   ARGOSY_CHECK(!slot().has_value(),
                "fleet.init",
                "called twice in one process. Call stop_worker() before a second init().");
@@ -312,6 +314,11 @@ void init(const DistributedStrategy& strategy,
   } catch (...) {
     stop_worker();
     throw;
+  }
+  if (const std::vector<std::string> idle = strategy.idle_configs();
+      !idle.empty() && worker_index() == 0) {
+    log::warn("[fleet.init] {} without effect: as in Paddle, they act with their toggle only",
+              fmt::join(idle, ", "));
   }
   log::info("joined the job as rank {} of {}", worker_index(), worker_num());
 }

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -511,6 +512,24 @@ DistributedStrategy DistributedStrategy::from_json(const std::string& text) {
 std::string DistributedStrategy::to_json() const {
   S copy = *this;
   return written(copy).dump();
+}
+
+std::vector<std::string> DistributedStrategy::idle_configs() const {
+  constexpr std::string_view kEnd = "_configs";
+  S own = *this;
+  S plain;
+  const nlohmann::ordered_json defaults = written(plain);
+  const nlohmann::ordered_json given = written(own);
+  std::vector<std::string> idle;
+  for (const auto& [name, value] : given.items()) {
+    const std::string toggle =
+        name.ends_with(kEnd) ? name.substr(0, name.size() - kEnd.size()) : "";
+    if (given.contains(toggle) && given[toggle] == false && value != defaults[name] &&
+        !(toggle == "sharding" && shards())) {
+      idle.push_back(name);
+    }
+  }
+  return idle;
 }
 
 }  // namespace argosy::fleet

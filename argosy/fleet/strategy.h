@@ -199,6 +199,8 @@ struct DistributedStrategy {
   /// Errors: ConfigError naming an unknown key (with the nearest known one) or a wrong type.
   [[nodiscard]] static DistributedStrategy from_json(const std::string& text);
   [[nodiscard]] std::string to_json() const;
+  /// Returns those of the `…_configs` that say something although their toggle is off.
+  [[nodiscard]] std::vector<std::string> idle_configs() const;
 };
 
 }  // namespace argosy::fleet

@@ -60,6 +60,19 @@ TEST(Strategy, SettingsOfATogglePassThroughJson) {
   EXPECT_FALSE(back.gradient_merge_configs.avg);
 }
 
+TEST(Strategy, SettingsWhoseToggleIsOffAreIdle) {
+  DistributedStrategy strategy{.gradient_merge_configs = {.k_steps = 4},
+                               .amp = true,
+                               .amp_configs = {.init_loss_scaling = 8},
+                               .sharding_configs = {.stage = 2}};
+  EXPECT_THAT(strategy.idle_configs(),
+              testing::ElementsAre("gradient_merge_configs", "sharding_configs"));
+  strategy.hybrid_configs = {{"sharding", 2}};
+  EXPECT_THAT(strategy.idle_configs(), testing::ElementsAre("gradient_merge_configs"));
+  strategy.gradient_merge = true;
+  EXPECT_TRUE(strategy.idle_configs().empty());
+}
+
 TEST(Strategy, SettingsThatMakeNoSenseAreNamed) {
   EXPECT_EQ(refusal(R"({"gradient_merge_configs": {"k_step": 4}})"),
             "[fleet.DistributedStrategy] there is no field of gradient_merge_configs \"k_step\". "

@@ -23,12 +23,15 @@ namespace {
 
 constexpr const char* kMesh = "parallel.Mesh";
 
+/// Those of one rank are left out: mostly nobody has written them.
 std::string in_words(const std::vector<MeshAxis>& axes) {
   std::vector<std::string> all;
   for (const MeshAxis& axis : axes) {
-    all.push_back(fmt::format("{}={}", axis.name, axis.size));
+    if (axis.size != 1) {
+      all.push_back(fmt::format("{}={}", axis.name, axis.size));
+    }
   }
-  return fmt::format("{}", fmt::join(all, ", "));
+  return all.empty() ? "one rank along each axis" : fmt::format("{}", fmt::join(all, ", "));
 }
 
 /// The axes with the size of each.

@@ -79,6 +79,10 @@ decltype(auto) call(Function& function, Args&... args) {
   if constexpr (std::invocable<Function&, Args&...>) {
     return function(args...);
   } else {
+    static_assert(
+        requires { function->forward(args...); },
+        "recompute() takes what can be called with these arguments: a function, a module's "
+        "holder, or a std::shared_ptr of the module's own class");
     return function->forward(args...);
   }
 }

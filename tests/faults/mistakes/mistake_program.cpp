@@ -56,6 +56,8 @@ void make(std::string_view mistake) {
     evaluate_padded();
   } else if (mistake == "own_loss") {
     show_own_loss();
+  } else if (mistake == "stage_without_sharding") {
+    train(1);
   } else {
     throw UsageError("mistake_program", "there is no such mistake");
   }
@@ -64,7 +66,14 @@ void make(std::string_view mistake) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  fleet::init({}, {.timeout = std::chrono::seconds(5)});
-  make(argc == 2 ? argv[1] : "");
+  const std::string_view mistake = argc == 2 ? argv[1] : "";
+  fleet::DistributedStrategy strategy;
+  if (mistake == "stage_4") {
+    strategy = {.sharding = true, .sharding_configs = {.stage = 4}};
+  } else if (mistake == "stage_without_sharding") {
+    strategy = {.sharding_configs = {.stage = 2}};
+  }
+  fleet::init(strategy, {.timeout = std::chrono::seconds(5)});
+  make(mistake);
   fleet::stop_worker();
 }

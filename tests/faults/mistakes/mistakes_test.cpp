@@ -43,6 +43,20 @@ TEST(Mistakes, ACollectiveInsideIfRank0AfterTraining) {
                     "\\(rank == 0\\)\\?.* all_reduce"));
 }
 
+TEST(Mistakes, AStrategyThatMakesNoSense) {
+  Mistake mistake("stage_4");
+  EXPECT_NE(mistake.code, 0);
+  EXPECT_THAT(mistake.job.err(),
+              AllOf(HasSubstr("sharding_configs.stage"), HasSubstr("docs/guides/errors.md#")));
+  EXPECT_THAT(mistake.job.err(), testing::Not(HasSubstr("terminate called")));
+}
+
+TEST(Mistakes, SettingsWhoseToggleIsOff) {
+  Mistake mistake("stage_without_sharding");
+  EXPECT_EQ(mistake.code, 0);
+  EXPECT_THAT(mistake.job.err(), HasSubstr("sharding_configs without effect"));
+}
+
 TEST(Mistakes, TwoNodesWithNodeRank0) {
   const OwnedPort port;
   const Launched::Options node{.args = {"--nnodes=2",
