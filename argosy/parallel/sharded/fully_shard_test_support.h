@@ -49,7 +49,7 @@ struct OptimizerCase {
 inline std::vector<OptimizerCase> optimizers() {
   return {{"SGD", [](const auto& model) { return optim::SGD(model, {.lr = 0.1}); }},
           {"Momentum",
-           [](const auto& model) { return optim::Momentum(model, {.lr = 0.1, .nesterov = true}); }},
+           [](const auto& model) { return optim::Momentum(model, {.lr = 0.02, .nesterov = true}); }},
           {"Adam", [](const auto& model) { return optim::Adam(model, {.lr = 0.02}); }},
           {"AdamW of two groups, clipped by all",
            [](const auto& model) {
