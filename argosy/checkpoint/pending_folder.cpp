@@ -68,7 +68,7 @@ bool swap_names(const std::string& temporary, const std::string& place) {
 
 ManifestFile write_file(const std::string& folder,
                         const std::string& name,
-                        std::initializer_list<std::span<const std::byte>> pieces) {
+                        const std::vector<std::span<const std::byte>>& pieces) {
   const std::string path = (fs::path(folder) / name).string();
   auto fd = os::open_file(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
   if (!fd.ok()) {

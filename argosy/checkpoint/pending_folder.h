@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstddef>
-#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "argosy/checkpoint/manifest.h"
 #include "argosy/os/fd.h"
@@ -15,7 +15,7 @@ namespace argosy::checkpoint {
 /// Errors: CheckpointError("checkpoint.save") with the path and the system's words.
 ManifestFile write_file(const std::string& folder,
                         const std::string& name,
-                        std::initializer_list<std::span<const std::byte>> pieces);
+                        const std::vector<std::span<const std::byte>>& pieces);
 ManifestFile write_file(const std::string& folder, const std::string& name, std::string_view text);
 
 /// A checkpoint that is being written: a folder beside its place with a temporary name. It gets the

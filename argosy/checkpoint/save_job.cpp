@@ -143,7 +143,9 @@ std::span<const std::byte> text_bytes(std::string_view text) {
 }
 
 ManifestFile write_staged(const std::string& folder, const StagedFile& file) {
-  return write_file(folder, file.name, {text_bytes(file.layout.head), file.data});
+  std::vector<std::span<const std::byte>> pieces = file.data;
+  pieces.insert(pieces.begin(), text_bytes(file.layout.head));
+  return write_file(folder, file.name, pieces);
 }
 
 /// What one rank brings to the manifest.
@@ -223,7 +225,9 @@ void fill_share(const SaveJob& job, const std::string& folder, int rank, Share& 
     } else {
       std::string& content = share.contents[file.name];
       content = file.layout.head;
-      content.append(reinterpret_cast<const char*>(file.data.data()), file.data.size());
+      for (const std::span<const std::byte> piece : file.data) {
+        content.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+      }
     }
   }
   if (writes) {
@@ -381,9 +385,9 @@ int64_t write_job(const SaveJob& job, const comm::Group& group) {
   if (!error.empty()) {
     throw CheckpointError("checkpoint.save", error);
   }
-  int64_t bytes = static_cast<int64_t>(job.rank_tensors.data.size());
+  int64_t bytes = job.rank_tensors.data_bytes();
   for (const StagedFile& file : job.files) {
-    bytes += static_cast<int64_t>(file.data.size());
+    bytes += file.data_bytes();
   }
   return bytes;
 }

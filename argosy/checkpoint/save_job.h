@@ -12,7 +12,8 @@
 // Internal to the room.
 namespace argosy::checkpoint {
 
-/// One save as the caller's thread prepares it: everything is copied, nothing is written.
+/// One save as the caller's thread prepares it: everything is copied, if the pool does so, and
+/// nothing is written.
 struct SaveJob {
   std::string directory{};
   std::string name{};
@@ -27,7 +28,7 @@ struct SaveJob {
   std::string error{};  ///< an error on this rank so far
 };
 
-/// Copies the part of the snapshot that this rank writes.
+/// Takes the part of the snapshot that this rank writes.
 /// Collective over `group` if the job is sharded. Errors: none thrown; job.error holds them.
 [[nodiscard]] SaveJob make_job(const Snapshot& snapshot,
                                const std::string& directory,

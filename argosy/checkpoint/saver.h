@@ -24,7 +24,9 @@ struct SaverOptions {
   KeepOptions keep{};  ///< which checkpoints stay after each save; default: all
   /// Prunes only checkpoints whose names begin with it: "step-" leaves all others alone.
   std::string keep_prefix{};
-  bool async = true;  ///< true: a thread writes; false: save() returns when all is on the disk
+  /// True: save() copies all, and a thread writes. False: it returns when all is on the disk, and
+  /// writes tensors from where they lie, without memory for copies.
+  bool async = true;
   /// True: all ranks write, each its share of the tensors, into a folder that all ranks see. False:
   /// rank 0 writes all, and the others send it their rank_tensors and rank_values. Where ranks
   /// divide tensors (parallel::fully_shard(), a divided optimizer), each writes its parts in either
@@ -37,7 +39,7 @@ struct SaverOptions {
 struct SaverTimes {
   int64_t saves = 0;
   int64_t skipped = 0;
-  int64_t bytes = 0;                    ///< copied by this rank
+  int64_t bytes = 0;                    ///< written by this rank
   std::chrono::nanoseconds stalled{0};  ///< time in save(), during which the loop stood still
   std::chrono::nanoseconds waited{0};   ///< part of it: waiting for the former save
   std::chrono::nanoseconds writing{0};  ///< time of the writer's thread

@@ -21,6 +21,7 @@
 #include "argosy/checkpoint/test_state_dicts.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/test_ranks.h"
+#include "argosy/engine/memory_count.h"
 
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
@@ -118,6 +119,24 @@ TEST_F(Saving, TheCopyIsOfTheMomentOfTheCall) {
   expect_equal(sample(1), Checkpoint(in("step-000000001")).snapshot());
 }
 
+TEST_F(Saving, WhoWaitsNeedsNoMemoryForCopies) {
+  engine::count_memory();
+  const at::Tensor large = torch::rand({1 << 20});
+  Snapshot snapshot;
+  snapshot.parts = {{"model", {{"large", large}}}};
+  for (const bool async : {false, true}) {
+    Saver saver(directory(), {.async = async});
+    engine::reset_memory_count();
+    const int64_t before = engine::memory_count().most;
+    saver.save(snapshot, "x");
+    saver.wait();
+    const bool has_copied =
+        engine::memory_count().most - before >= static_cast<int64_t>(large.nbytes());
+    EXPECT_EQ(has_copied, async);
+    expect_equal(snapshot.parts[0].second, Checkpoint(in("x")).part("model"));
+  }
+}
+
 TEST_F(Saving, TensorsOfAnyLayoutComeBackByTheirValues) {
   const at::Tensor images = torch::rand({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast);
   Snapshot snapshot;
@@ -130,9 +149,12 @@ TEST_F(Saving, TensorsOfAnyLayoutComeBackByTheirValues) {
                       {"bf16", torch::rand({3}).to(torch::kBFloat16)},
                       {"bool", torch::tensor({true, false})},
                       {"grad", torch::rand({2}).requires_grad_()}}}};
-  Saver saver(directory(), {.async = false});
-  saver.save(snapshot, "x");
-  expect_equal(snapshot.parts[0].second, Checkpoint(in("x")).part("model"));
+  for (const bool async : {false, true}) {
+    Saver saver(directory(), {.async = async});
+    saver.save(snapshot, "x");
+    saver.wait();
+    expect_equal(snapshot.parts[0].second, Checkpoint(in("x")).part("model"));
+  }
 }
 
 TEST_F(Saving, WhatCannotBeSavedIsNamedAndTheNextOneGoesThrough) {

@@ -1,6 +1,8 @@
 #include "argosy/checkpoint/staging.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
@@ -26,6 +28,19 @@ void copy(const at::Tensor& any, std::byte* to) {
     return;
   }
   at::from_blob(to, tensor.sizes(), at::TensorOptions(tensor.scalar_type())).copy_(tensor.detach());
+}
+
+/// Lets the file consist of the tensors as they lie, in its order.
+void refer_to(const std::vector<at::Tensor>& values, StagedFile& file) {
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(
+      order, {}, [&](size_t i) { return file.layout.header.entries[i].offset; });
+  for (const size_t i : order) {
+    const at::Tensor& lying = file.values.emplace_back(
+        engine::values_of(values[i]).detach().cpu().resolve_neg().contiguous());
+    file.data.emplace_back(static_cast<const std::byte*>(lying.data_ptr()), lying.nbytes());
+  }
 }
 
 ManifestTensor manifest_entry(const std::string& part,
@@ -78,12 +93,16 @@ StagedFile stage(const std::string& name,
   } catch (const DataError& error) {
     throw CheckpointError("checkpoint.save", error.what(), {name, {}});
   }
+  if (!pool.copies()) {
+    refer_to(values, file);
+    return file;
+  }
   const formats::SafetensorsHeader& header = file.layout.header;
-  const auto bytes = pool.take(static_cast<size_t>(header.file_bytes - header.data_offset));
+  const auto bytes = pool.take(static_cast<size_t>(file.data_bytes()));
   for (size_t i = 0; i < values.size(); ++i) {
     copy(values[i], bytes.data() + (header.entries[i].offset - header.data_offset));
   }
-  file.data = bytes;
+  file.data = {bytes};
   return file;
 }
 
