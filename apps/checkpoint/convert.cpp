@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <utility>
 
@@ -54,14 +55,17 @@ std::string write(const std::string& from,
     checkpoint::write_dcp(to, dict);
     return "dcp";
   }
-  if (end == ".ckpt" || end == ".bin" || end == ".onnx") {
+  const bool is_weights = checkpoint::is_weights_ending(end);
+  if (!is_weights && end.size() > 1 && std::ranges::all_of(end.substr(1), [](char c) {
+        return std::isalpha(static_cast<unsigned char>(c)) != 0;
+      })) {
     throw UsageError(
         "checkpoint.convert",
         fmt::format("{} is not written: expected .pt, .pth, .safetensors, .pdparams, .dcp, or a "
                     "name without an ending for a checkpoint's folder",
                     end));
   }
-  if (checkpoint::is_weights_ending(end)) {
+  if (is_weights) {
     checkpoint::save_weights(dict, to);
     return end == ".safetensors" ? "safetensors" : "torch";
   }

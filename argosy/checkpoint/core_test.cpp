@@ -1,8 +1,15 @@
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <random>
 #include <thread>
@@ -215,12 +222,57 @@ TEST_F(CheckpointFolder, AFullDiskLeavesTheLastGoodOneAndNothingElse) {
 }
 
 TEST_F(CheckpointFolder, LeftoversOfTheDeadGoAndThoseOfTheLivingStay) {
-  fs::create_directories(in(".step-1.tmp-1-0/sub"));
+  fs::create_directory(in(".step-1.tmp-1-0"));
+  write_text(in(".step-1.tmp-1-0/model.safetensors"), "half");
   fs::create_directory(in(".step-2.old-1-0"));
   fs::create_directory(in(".hidden"));
   const PendingFolder living(directory(), "step-3");
   remove_leftovers(directory());
   EXPECT_THAT(names(), ElementsAre(".hidden", fs::path(living.path()).filename().string()));
+}
+
+TEST_F(CheckpointFolder, FoldersOfOthersStayWhateverTheirNames) {
+  const std::vector<std::string> others{".config.old-2025", ".vim.old-2025-11", ".x.tmp-1-2-3"};
+  for (const std::string& name : others) {
+    fs::create_directories(in(name + "/app"));
+    write_text(in(name + "/app/settings"), "mine");
+  }
+  fs::create_directory(in(".empty.old-1"));
+  remove_leftovers(directory());
+  for (const std::string& name : others) {
+    EXPECT_TRUE(fs::exists(in(name + "/app/settings"))) << name;
+  }
+  EXPECT_TRUE(fs::exists(in(".empty.old-1")));
+}
+
+/// Makes renameat2() fail in this thread from now on, as on file systems that cannot exchange
+/// names.
+void forbid_exchange() {
+  std::array<sock_filter, 4> program{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog filter{.len = program.size(), .filter = program.data()};
+  ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+}
+
+TEST_F(CheckpointFolder, IsReplacedInTwoStepsWhereNamesCannotBeExchanged) {
+  make_checkpoint(directory(), {.step = 1});
+  std::thread([&] {
+    forbid_exchange();
+    make_checkpoint(directory(), {.step = 1, .score = 0.5});
+  }).join();
+  EXPECT_THAT(names(), ElementsAre("step-1"));
+  EXPECT_EQ(read_manifest(in("step-1")).score, 0.5);
+
+  fs::rename(in("step-1"), in(".step-1.was-1-0"));  // as if killed between the two
+  fs::create_directory(in(".step-1.tmp-1-1"));
+  remove_leftovers(directory());
+  EXPECT_THAT(names(), ElementsAre("step-1"));
+  EXPECT_EQ(inspect(in("step-1"), Check::kChecksums).state, State::kWhole);
 }
 
 TEST_F(CheckpointFolder, PruningKeepsTheLastTheBestAndWhatIsNotWhole) {

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/checksum.h"
@@ -23,7 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kWriting = ".tmp-";
 constexpr std::string_view kRemoving = ".old-";
-constexpr size_t kPiece = size_t{4} << 20;  // stays in the cache between checksum and write
+constexpr std::string_view kReplaced = ".was-";  // its successor gets its name
+constexpr size_t kPiece = size_t{4} << 20;       // stays in the cache between checksum and write
 
 [[noreturn]] void fail(const std::string& path, std::string_view step, int code) {
   const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
@@ -57,6 +60,46 @@ bool still_there(const os::UniqueFd& fd, const std::string& path) {
   struct stat other {};
   return ::fstat(fd.get(), &own) == 0 && ::stat(path.c_str(), &other) == 0 &&
          own.st_ino == other.st_ino && own.st_dev == other.st_dev;
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// What temporary_name() has made.
+struct TemporaryName {
+  std::string_view name{};  ///< of the place
+  std::string_view kind{};
+};
+
+std::optional<TemporaryName> parsed(std::string_view text) {
+  for (const std::string_view kind : {kWriting, kRemoving, kReplaced}) {
+    const size_t at = text.rfind(kind);
+    if (text.starts_with('.') && at != std::string_view::npos && at > 1) {
+      const std::string_view numbers = text.substr(at + kind.size());
+      const size_t dash = std::min(numbers.find('-'), numbers.size());
+      if (is_number(numbers.substr(0, dash)) &&
+          is_number(numbers.substr(std::min(dash + 1, numbers.size())))) {
+        return TemporaryName{text.substr(1, at - 1), kind};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+/// True if a checkpoint may have all that lies there, and somebody else's folder hardly.
+bool has_our_files_only(const fs::path& folder) {
+  std::error_code error;
+  const auto is_ours = [](const fs::directory_entry& entry) {
+    const std::string name = entry.path().filename().string();
+    const bool is_known = name == ".metadata" ||
+                          std::ranges::any_of(std::array{".safetensors", ".json", ".distcp"},
+                                              [&](const char* end) { return name.ends_with(end); });
+    std::error_code ignored;
+    return is_known && entry.symlink_status(ignored).type() == fs::file_type::regular;
+  };
+  fs::directory_iterator entries(folder, error);
+  return !error && std::ranges::all_of(entries, is_ours);
 }
 
 /// Puts `temporary` in the place of what is there, which gets its name.
@@ -146,11 +189,7 @@ void PendingFolder::commit() {
   } else if (errno != EEXIST && errno != ENOTEMPTY) {
     fail(place_, "rename to this name", errno);
   } else if (!swap_names(temporary_, place_)) {
-    remove_checkpoint(place_);
-    if (::rename(temporary_.c_str(), place_.c_str()) != 0) {
-      fail(place_, "rename to this name", errno);
-    }
-    temporary_.clear();
+    replace_in_two_steps();
   }
   os::sync_folder(directory_)
       .or_throw<CheckpointError>(
@@ -158,21 +197,43 @@ void PendingFolder::commit() {
           CheckpointPlace{directory_});  // the destructor deletes what was exchanged
 }
 
+/// What was there is removed when the new one has its name; remove_leftovers() brings it back if
+/// this process dies in between.
+void PendingFolder::replace_in_two_steps() {
+  const std::string former = temporary_name(place_, kReplaced);
+  if (::rename(place_.c_str(), former.c_str()) != 0) {
+    fail(place_, "replace", errno);
+  }
+  if (::rename(temporary_.c_str(), place_.c_str()) != 0) {
+    const int code = errno;
+    (void)::rename(former.c_str(), place_.c_str());
+    fail(place_, "rename to this name", code);
+  }
+  temporary_ = former;  // the destructor deletes it
+}
+
 bool is_temporary_name(std::string_view name) {
-  return name.starts_with('.') && (name.find(kWriting) != std::string_view::npos ||
-                                   name.find(kRemoving) != std::string_view::npos);
+  return parsed(name).has_value();
 }
 
 void remove_leftovers(const std::string& directory) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
     const std::string path = entry.path().string();
+    const std::string file_name = entry.path().filename().string();
+    const std::optional<TemporaryName> name = parsed(file_name);
     std::error_code ignored;
-    if (!is_temporary_name(entry.path().filename().string()) || entry.is_symlink(ignored)) {
+    if (!name || entry.is_symlink(ignored) || !has_our_files_only(path)) {
       continue;
     }
     const os::UniqueFd fd = open_folder(path);
-    if (const Result<bool> ours = os::try_flock(fd); ours.ok() && *ours) {
+    if (const Result<bool> ours = os::try_flock(fd); !ours.ok() || !*ours) {
+      continue;
+    }
+    const fs::path place = entry.path().parent_path() / name->name;
+    if (name->kind == kReplaced && !fs::exists(place, ignored)) {
+      fs::rename(path, place, ignored);  // its successor did not get its name
+    } else {
       fs::remove_all(path, ignored);
     }
   }

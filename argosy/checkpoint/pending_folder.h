@@ -48,6 +48,8 @@ class PendingFolder final {
   void commit();
 
  private:
+  void replace_in_two_steps();
+
   std::string directory_;
   std::string place_;
   std::string temporary_{};
@@ -57,8 +59,9 @@ class PendingFolder final {
 /// True for the name of a checkpoint that is being written or removed.
 [[nodiscard]] bool is_temporary_name(std::string_view name);
 
-/// Removes what killed processes left in `directory`. The folders of living processes stay, and
-/// without locks everything stays.
+/// Removes what killed processes left in `directory`. The folders of living processes stay, those
+/// with files that no checkpoint has too, and without locks everything stays. A checkpoint whose
+/// successor did not get its name has it again.
 void remove_leftovers(const std::string& directory);
 
 /// Removes a checkpoint in one step by renaming it to a temporary name, then deletes it.

@@ -132,7 +132,8 @@ StateDict renamed(const StateDict& dict,
       fail_weights(
           path, fmt::format("two entries get this name; the second was \"{}\"", old_name), name);
     }
-    result.set(name, device.is_cpu() ? tensor : tensor.to(device));
+    // What is damaged in a file is an error here, and NaN for an operator.
+    result.set(name, device.is_cpu() ? tensor : engine::values_of(tensor).to(device));
   }
   return result;
 }
@@ -260,7 +261,8 @@ WeightsDigest::Read read_bytes(const at::Tensor& tensor) {
       std::memcpy(out.data(), elements.data_ptr(), out.size());
     };
   }
-  return [own = tensor.detach().cpu().contiguous()](std::span<std::byte> out, int64_t from) {
+  return [own = tensor.detach().cpu().resolve_neg().contiguous()](std::span<std::byte> out,
+                                                                  int64_t from) {
     std::memcpy(out.data(), static_cast<const std::byte*>(own.data_ptr()) + from, out.size());
   };
 }

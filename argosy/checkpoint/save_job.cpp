@@ -128,9 +128,10 @@ void stage_all(const Snapshot& snapshot,
 
 void stage_shards(const Snapshot& snapshot,
                   SaveJob& job,
+                  Writers writers,
                   const comm::Group& group,
                   StagingPool& pool) {
-  ShardPlan plan = plan_shards(snapshot, job.error, group);
+  ShardPlan plan = plan_shards(snapshot, job.error, group, writers == Writers::kAll);
   job.manifest.parts = std::move(plan.parts);
   job.order = std::move(plan.order);
   for (const auto& [part, dict] : plan.own) {
@@ -341,11 +342,11 @@ std::string agree(const std::string& text, const comm::Group& group) {
 SaveJob make_job(const Snapshot& snapshot,
                  const std::string& directory,
                  const std::string& name,
-                 bool sharded,
+                 Writers writers,
                  const comm::Group& group,
                  StagingPool& pool) {
   SaveJob job{.directory = directory, .name = name};
-  job.sharded = sharded && size_of(group) > 1;
+  job.sharded = writers != Writers::kFirst && size_of(group) > 1;
   job.manifest.step = snapshot.step;
   job.manifest.epoch = snapshot.epoch;
   job.manifest.score = snapshot.score;
@@ -356,7 +357,7 @@ SaveJob make_job(const Snapshot& snapshot,
   attempt(job.error, [&] { stage_all(snapshot, job, group, pool); });
   if (job.sharded) {  // collective, whatever went wrong here
     std::string error;
-    attempt(error, [&] { stage_shards(snapshot, job, group, pool); });
+    attempt(error, [&] { stage_shards(snapshot, job, writers, group, pool); });
     job.error = job.error.empty() ? error : job.error;
   }
   return job;

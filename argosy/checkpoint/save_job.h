@@ -12,6 +12,13 @@
 // Internal to the room.
 namespace argosy::checkpoint {
 
+/// Which ranks write the tensors.
+enum class Writers {
+  kFirst,    ///< rank 0 alone
+  kOfParts,  ///< each its parts of divided ones; rank 0 what all have
+  kAll,      ///< as many bytes each, as far as that goes
+};
+
 /// One save as the caller's thread prepares it: everything is copied, if the pool does so, and
 /// nothing is written.
 struct SaveJob {
@@ -29,11 +36,11 @@ struct SaveJob {
 };
 
 /// Takes the part of the snapshot that this rank writes.
-/// Collective over `group` if the job is sharded. Errors: none thrown; job.error holds them.
+/// Collective over `group` if not only rank 0 writes. Errors: none thrown; job.error holds them.
 [[nodiscard]] SaveJob make_job(const Snapshot& snapshot,
                                const std::string& directory,
                                const std::string& name,
-                               bool sharded,
+                               Writers writers,
                                const comm::Group& group,
                                StagingPool& pool);
 

@@ -25,18 +25,25 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 bool has_divided(const Snapshot& snapshot) {
-  return std::ranges::any_of(snapshot.parts, [](const auto& part) {
-    return std::ranges::any_of(part.second,
-                               [](const auto& entry) { return is_divided(entry.second); });
-  });
+  try {
+    return std::ranges::any_of(snapshot.parts, [](const auto& part) {
+      return std::ranges::any_of(part.second,
+                                 [](const auto& entry) { return is_divided(entry.second); });
+    });
+  } catch (const std::exception&) {  // a view of a divided one: the plan of the parts says so
+    return true;
+  }
 }
 
 /// Makes the folder, tries whether it may be written to, clears what the dead have left.
 std::string prepare(const std::string& directory) {
   std::error_code error;
-  fs::create_directories(directory, error);
+  const bool is_new = fs::create_directories(directory, error);
   if (error) {
     return fmt::format("{}: cannot create: {}", directory, errno_message(error.value()));
+  }
+  if (is_new) {  // its own name lasts too; where that cannot be had, nothing else can be done
+    (void)os::sync_folder((fs::absolute(directory, error) / "..").string());
   }
   try {
     const PendingFolder trial(directory, "trial");
@@ -95,7 +102,9 @@ class Saver::Impl final {
     SaveJob job = make_job(snapshot,
                            directory_,
                            name.empty() ? step_name(snapshot.step) : name,
-                           options_.sharded || writes_parts(snapshot),
+                           options_.sharded         ? Writers::kAll
+                           : writes_parts(snapshot) ? Writers::kOfParts
+                                                    : Writers::kFirst,
                            group_,
                            pool_);
     if (group_.valid()) {

@@ -25,7 +25,8 @@ struct SaverOptions {
   /// Prunes only checkpoints whose names begin with it: "step-" leaves all others alone.
   std::string keep_prefix{};
   /// True: save() copies all, and a thread writes. False: it returns when all is on the disk, and
-  /// writes tensors from where they lie, without memory for copies.
+  /// writes tensors from where they lie, without memory for copies of those that lie in rows on the
+  /// CPU. Nobody may write to them until then.
   bool async = true;
   /// True: all ranks write, each its share of the tensors, into a folder that all ranks see. False:
   /// rank 0 writes all, and the others send it their rank_tensors and rank_values. Where ranks

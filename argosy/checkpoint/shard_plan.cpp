@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -158,14 +159,18 @@ void check_complete(const Offered& offered) {
 }
 
 /// Who writes which: the largest first, each to the owner with the least until then.
-std::vector<size_t> writers(const std::vector<Candidate>& all, size_t ranks) {
+std::vector<size_t> writers(const std::vector<Candidate>& all,
+                            size_t ranks,
+                            const std::function<bool(const Candidate&)>& is_of_rank_0) {
   std::vector<size_t> order(all.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return all[i].bytes; });
   std::vector<int64_t> load(ranks, 0);
   std::vector<size_t> writer(all.size());
   for (const size_t i : order) {
-    writer[i] = *std::ranges::min_element(all[i].owners, {}, [&](size_t r) { return load[r]; });
+    writer[i] = is_of_rank_0(all[i]) ? 0
+                                     : *std::ranges::min_element(
+                                           all[i].owners, {}, [&](size_t r) { return load[r]; });
     load[writer[i]] += all[i].bytes;
   }
   return writer;
@@ -175,13 +180,17 @@ std::vector<size_t> writers(const std::vector<Candidate>& all, size_t ranks) {
 
 ShardPlan plan_shards(const Snapshot& snapshot,
                       const std::string& error,
-                      const comm::Group& group) {
+                      const comm::Group& group,
+                      bool shares_wholes) {
   const std::vector<json> ranks =
       comm::all_gather_object(describe_or_say_why_not(snapshot, error), group);
   const Offered offered = candidates(ranks);
   check_complete(offered);
   const std::vector<Candidate>& all = offered.all;
-  const std::vector<size_t> writer = writers(all, ranks.size());
+  const std::vector<size_t> writer = writers(all, ranks.size(), [&](const Candidate& each) {
+    const bool have_all = each.range.end == -1 && each.owners.size() == ranks.size();
+    return have_all && (!shares_wholes || snapshot.of_rank_0.contains(each.key));
+  });
   ShardPlan plan;
   for (const json& rank : ranks) {
     for (const json& part : rank.at("parts")) {

@@ -20,13 +20,15 @@ struct ShardPlan {
 };
 
 /// Divides the tensors among the ranks. Each tensor, or part of one, is written once, by a rank
-/// that has it, and all ranks write about equally many bytes.
+/// that has it, and all ranks write about equally many bytes. What all ranks have whole is rank
+/// 0's, unless `shares_wholes`.
 ///
 /// Collective over `group`, also for a rank with a bad snapshot: `error` (empty: none) goes to all
 /// ranks. Errors: CheckpointError, on all ranks alike, for a rank's error or for a name with
 /// different shapes or types, or with elements that no rank has.
 [[nodiscard]] ShardPlan plan_shards(const Snapshot& snapshot,
                                     const std::string& error,
-                                    const comm::Group& group);
+                                    const comm::Group& group,
+                                    bool shares_wholes);
 
 }  // namespace argosy::checkpoint

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,8 @@ namespace argosy::checkpoint {
 struct Snapshot {
   /// Equal on all ranks; if sharded, each rank may have only some of the names.
   std::vector<std::pair<std::string, engine::StateDict>> parts{};
+  /// Part and name of those that each rank has its own of: rank 0's are in the part.
+  std::set<std::pair<std::string, std::string>> of_rank_0{};
   nlohmann::ordered_json values = nlohmann::ordered_json::object();  ///< those of rank 0 are saved
   engine::StateDict rank_tensors{};                                  ///< of this rank
   nlohmann::ordered_json rank_values = nlohmann::ordered_json::object();

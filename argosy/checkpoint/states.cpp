@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -47,7 +50,11 @@ const ordered_json& value_of(const ordered_json& values, const std::string& name
 
 void put_state(Snapshot& snapshot, const std::string& name, const optim::OptimizerState& state) {
   engine::StateDict flat;
+  ordered_json with_state = ordered_json::array();
   for (const auto& [parameter, entries] : state.parameters) {
+    if (!entries.empty()) {
+      with_state.push_back(parameter);
+    }
     for (const auto& [entry, tensor] : entries) {
       flat.set(parameter + "/" + entry, tensor);
     }
@@ -57,12 +64,15 @@ void put_state(Snapshot& snapshot, const std::string& name, const optim::Optimiz
   for (const optim::GroupInfo& group : state.groups) {
     groups.push_back({{"lr", group.lr}, {"names", group.names}});
   }
-  snapshot.values[name] = {{"name", state.optimizer}, {"groups", std::move(groups)}};
+  snapshot.values[name] = {{"name", state.optimizer},
+                           {"groups", std::move(groups)},
+                           {"with_state", std::move(with_state)}};
 }
 
 template <>
 optim::OptimizerState get_state(const Snapshot& snapshot, const std::string& name) {
   optim::OptimizerState state;
+  std::vector<std::string> with_state;  // of an older checkpoint nobody knows
   read_value(name, [&] {
     const ordered_json& saved = value_of(snapshot.values, name);
     state.optimizer = saved.at("name").get<std::string>();
@@ -70,14 +80,25 @@ optim::OptimizerState get_state(const Snapshot& snapshot, const std::string& nam
       state.groups.push_back({.names = group.at("names").get<std::vector<std::string>>(),
                               .lr = group.at("lr").get<double>()});
     }
+    with_state = saved.value("with_state", std::vector<std::string>());
   });
+  std::unordered_map<std::string, std::size_t> places;  // others may have come between
   for (const auto& [entry, tensor] : tensors_of(snapshot, name)) {
     const auto slash = entry.rfind('/');
     const std::string parameter = entry.substr(0, slash);
-    if (state.parameters.empty() || state.parameters.back().first != parameter) {
+    const auto [known, is_new] = places.try_emplace(parameter, state.parameters.size());
+    if (is_new) {
       state.parameters.emplace_back(parameter, engine::StateDict());
     }
-    state.parameters.back().second.set(entry.substr(slash + 1), tensor);
+    state.parameters[known->second].second.set(entry.substr(slash + 1), tensor);
+  }
+  for (const std::string& parameter : with_state) {
+    if (!places.contains(parameter)) {
+      throw CheckpointError(
+          "checkpoint.resume",
+          fmt::format("the state of {} is missing: it had some when it was saved", parameter),
+          {.key = name});
+    }
   }
   return state;
 }
@@ -176,11 +197,10 @@ void put_rank_state(Snapshot& snapshot,
   for (const auto& [generator, state] : engine::random_state(module)) {
     snapshot.rank_tensors.set(generator, state);
   }
-  if (rank != 0) {
-    for (const auto& buffer : module.named_buffers()) {
-      if (buffer.value().defined()) {
-        snapshot.rank_tensors.set(buffers_of(name) + buffer.key(), buffer.value().detach());
-      }
+  for (const auto& buffer : module.named_buffers()) {
+    snapshot.of_rank_0.emplace(name, buffer.key());
+    if (rank != 0 && buffer.value().defined()) {
+      snapshot.rank_tensors.set(buffers_of(name) + buffer.key(), buffer.value().detach());
     }
   }
 }

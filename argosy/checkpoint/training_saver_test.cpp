@@ -258,26 +258,33 @@ TEST_F(TrainingOfOnesOwn, OfVirtualRanksGoesOnWithAsManyOnAnotherNumberOfRanks) 
 }
 
 TEST_F(TrainingOfOnesOwn, EachRankHasItsOwnBuffers) {
-  const auto run = [&](int64_t value, bool save) {
-    comm::testing::with_threads(2, [&, value, save](comm::Group& group) {
+  const auto run = [&](bool sharded, int64_t value, bool save) {
+    comm::testing::with_threads(2, [&, value, save, sharded](comm::Group& group) {
       torch::nn::BatchNorm1d first(2), second(2);
-      TrainingSaver training(folder("ranks"), {.async = false}, group);
+      const std::string name = sharded ? "sharded" : "ranks";
+      TrainingSaver training(folder(name), {.async = false, .sharded = sharded}, group);
       training.add(first).add(second, "second");
       if (save) {
         const torch::NoGradGuard no_grad;
         first->running_mean.fill_(value + group.rank());
+        first->running_var.fill_(10 * value + group.rank());
+        first->num_batches_tracked.fill_(100 * value + group.rank());
         second->running_mean.fill_(-value - group.rank());
         training.save({.step = 1});
       } else {
         EXPECT_EQ(training.resume().step, 1);
-        EXPECT_EQ(first->running_mean[0].item<double>(), static_cast<double>(value) + group.rank());
+        EXPECT_EQ(first->running_mean[0].item<int64_t>(), value + group.rank());
+        EXPECT_EQ(first->running_var[1].item<int64_t>(), 10 * value + group.rank());
+        EXPECT_EQ(first->num_batches_tracked.item<int64_t>(), 100 * value + group.rank());
         EXPECT_EQ(second->running_mean[1].item<double>(),
                   static_cast<double>(-value) - group.rank());
       }
     });
   };
-  run(5, true);
-  run(5, false);
+  for (const bool sharded : {false, true}) {
+    run(sharded, 5, true);
+    run(sharded, 5, false);
+  }
 }
 
 TEST(States, GoIntoASnapshotAndBack) {

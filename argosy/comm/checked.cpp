@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "argosy/base/error.h"
@@ -16,6 +17,7 @@ namespace argosy::comm {
 namespace {
 
 using transport::TrainingPlace;
+static_assert(std::has_unique_object_representations_v<TrainingPlace>, "blocks are compared");
 
 constexpr size_t kBlock = 256;
 constexpr size_t kText = kBlock - sizeof(TrainingPlace);

@@ -23,20 +23,24 @@ namespace {
 
 constexpr const char* kMesh = "parallel.Mesh";
 
-/// Those of one rank are left out: mostly nobody has written them.
 std::string in_words(const std::vector<MeshAxis>& axes) {
   std::vector<std::string> all;
   for (const MeshAxis& axis : axes) {
-    if (axis.size != 1) {
-      all.push_back(fmt::format("{}={}", axis.name, axis.size));
-    }
+    all.push_back(fmt::format("{}={}", axis.name, axis.size));
   }
-  return all.empty() ? "one rank along each axis" : fmt::format("{}", fmt::join(all, ", "));
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+/// Without those of one rank, which mostly nobody has written.
+std::vector<MeshAxis> of_several_ranks(std::vector<MeshAxis> axes) {
+  const std::vector<MeshAxis> all = axes;
+  std::erase_if(axes, [](const MeshAxis& axis) { return axis.size == 1; });
+  return axes.empty() ? all : axes;
 }
 
 /// The axes with the size of each.
 std::vector<MeshAxis> settled(std::vector<MeshAxis> axes, int64_t ranks) {
-  const std::string given = in_words(axes);
+  const std::string given = in_words(of_several_ranks(axes));
   int64_t known = 1;
   MeshAxis* open = nullptr;
   for (std::size_t i = 0; i < axes.size(); ++i) {

@@ -106,7 +106,7 @@ TEST(Mesh, RefusesAxesThatDoNotFit) {
     EXPECT_THAT(refusal(world, {{"dp", 4}, {"mp", 2}}),
                 HasSubstr("dp=4, mp=2 makes more ranks than there are, which is 6"));
     EXPECT_THAT(refusal(world, {{"dp", 3}, {"mp", 1}}),
-                HasSubstr("dp=3, mp=1 makes 3 ranks, and there are 6. Start 3, or"));
+                HasSubstr("dp=3 makes 3 ranks, and there are 6. Start 3, or"));
     constexpr int64_t kMany = int64_t{1} << 32;
     EXPECT_THAT(refusal(world, {{"dp", kMany}, {"mp", kMany}, {"pp", -1}}),
                 HasSubstr("makes more ranks than there are"));
@@ -117,9 +117,10 @@ TEST(Mesh, RefusesAxesThatDoNotFit) {
     EXPECT_THAT(refusal(world, {{"dp", 0}}), HasSubstr("axis dp: expected a number"));
     EXPECT_THAT(refusal(world, {{"", 6}}), HasSubstr("axis 0 has no name"));
     EXPECT_THAT(refusal(world, {}), HasSubstr("no axes given"));
-    const Mesh mesh(world, {{"dp", 3}, {"mp", 2}});
+    EXPECT_THAT(refusal(world, {{"dp", 1}, {"mp", 1}}), HasSubstr("dp=1, mp=1 makes 1 ranks"));
+    const Mesh mesh(world, {{"dp", 3}, {"pp", 1}, {"mp", 2}});
     EXPECT_THAT(test::error_text<UsageError>([&] { (void)mesh.group("tp"); }),
-                HasSubstr("there is no axis \"tp\". This mesh has dp=3, mp=2"));
+                HasSubstr("there is no axis \"tp\". This mesh has dp=3, pp=1, mp=2"));
     EXPECT_THAT(test::error_text<UsageError>([&] {
                   (void)mesh.rank_at({{"dp", 3}});
                 }),

@@ -129,8 +129,8 @@ void check_divided(bool divides,
 
 fleet::DistributedStrategy strategy_of(const TrainSettings& settings) {
   const std::map<std::string, int64_t> axes = mesh_of(settings.mesh);
-  const auto sharding = axes.find("sharding");
-  check_divided(sharding != axes.end() && sharding->second != 1 && settings.sharding_stage == 3,
+  const bool sharding = axes.contains("sharding");  // of one process too: the types are the same
+  check_divided(sharding && settings.sharding_stage == 3,
                 settings.amp,
                 settings.offload_folder,
                 "recipes.train");
@@ -140,6 +140,7 @@ fleet::DistributedStrategy strategy_of(const TrainSettings& settings) {
           .amp = pure,
           .amp_configs = {.use_pure_bf16 = pure},
           .hybrid_configs = axes,
+          .sharding = sharding,
           .sharding_configs = {.stage = settings.sharding_stage,
                                .offload_folder = settings.offload_folder}};
 }

@@ -47,28 +47,29 @@ struct OptimizerCase {
 };
 
 inline std::vector<OptimizerCase> optimizers() {
-  return {{"SGD", [](const auto& model) { return optim::SGD(model, {.lr = 0.1}); }},
-          {"Momentum",
-           [](const auto& model) { return optim::Momentum(model, {.lr = 0.02, .nesterov = true}); }},
-          {"Adam", [](const auto& model) { return optim::Adam(model, {.lr = 0.02}); }},
-          {"AdamW of two groups, clipped by all",
-           [](const auto& model) {
-             return optim::AdamW(
-                 model,
-                 {.lr = 0.03, .amsgrad = true, .grad_clip = optim::ClipGradByGlobalNorm(0.1)},
-                 {{.names = {"*.bias"}, .lr_scale = 3, .weight_decay = 0.0}});
-           }},
-          {"RMSProp, clipped by its own",
-           [](const auto& model) {
-             return optim::RMSProp(model,
-                                   {.lr = 0.01,
-                                    .momentum = 0.5,
-                                    .centered = true,
-                                    .grad_clip = optim::ClipGradByNorm(0.05)});
-           }},
-          {"Adagrad", [](const auto& model) { return optim::Adagrad(model, {.lr = 0.05}); }},
-          {"Lamb", [](const auto& model) { return optim::Lamb(model, {.lr = 0.02}); }},
-          {"Lars", [](const auto& model) { return optim::Lars(model, {.lr = 0.5}); }}};
+  return {
+      {"SGD", [](const auto& model) { return optim::SGD(model, {.lr = 0.1}); }},
+      {"Momentum",
+       [](const auto& model) { return optim::Momentum(model, {.lr = 0.02, .nesterov = true}); }},
+      {"Adam", [](const auto& model) { return optim::Adam(model, {.lr = 0.02}); }},
+      {"AdamW of two groups, clipped by all",
+       [](const auto& model) {
+         return optim::AdamW(
+             model,
+             {.lr = 0.03, .amsgrad = true, .grad_clip = optim::ClipGradByGlobalNorm(0.1)},
+             {{.names = {"*.bias"}, .lr_scale = 3, .weight_decay = 0.0}});
+       }},
+      {"RMSProp, clipped by its own",
+       [](const auto& model) {
+         return optim::RMSProp(model,
+                               {.lr = 0.01,
+                                .momentum = 0.5,
+                                .centered = true,
+                                .grad_clip = optim::ClipGradByNorm(0.05)});
+       }},
+      {"Adagrad", [](const auto& model) { return optim::Adagrad(model, {.lr = 0.05}); }},
+      {"Lamb", [](const auto& model) { return optim::Lamb(model, {.lr = 0.02}); }},
+      {"Lars", [](const auto& model) { return optim::Lars(model, {.lr = 0.5}); }}};
 }
 
 inline ShardOptions small_units() {
