@@ -17,6 +17,7 @@
 #include "argosy/checkpoint/piece.h"
 #include "argosy/checkpoint/save_job.h"
 #include "argosy/comm/collectives.h"
+#include "argosy/os/whole_file.h"
 
 namespace argosy::checkpoint {
 namespace {
