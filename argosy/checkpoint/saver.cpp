@@ -261,8 +261,8 @@ class Saver::Impl final {
   comm::Group group_;
   comm::Group writers_;  // the threads' own: their operations come in no order with the loop's
   std::optional<bool> is_shared_;  // all ranks see the folder; nullopt: nobody needed to know
-  StagingPool pool_{
-      options_.async};  // of the loop's thread while there is no job, else of the writer
+  // Of the loop's thread while there is no job, else of the writer.
+  StagingPool pool_{options_.async};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<SaveJob> job_;

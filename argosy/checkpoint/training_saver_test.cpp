@@ -287,6 +287,26 @@ TEST_F(TrainingOfOnesOwn, EachRankHasItsOwnBuffers) {
   }
 }
 
+TEST(States, OfAnOptimizerAreWholeWhateverTheirOrder) {
+  Snapshot snapshot;
+  optim::OptimizerState state;
+  state.optimizer = "Adam";
+  state.groups = {{.names = {"a", "b", "never stepped"}, .lr = 0.1}};
+  state.parameters = {{"a", {{"step", torch::ones({})}}}, {"b", {{"step", torch::ones({})}}}};
+  put_state(snapshot, "optimizer", state);
+  engine::StateDict& saved = snapshot.parts.front().second;
+  saved.set("a/exp_avg", torch::zeros({2}));  // comes behind those of b
+  const auto back = get_state<optim::OptimizerState>(snapshot, "optimizer");
+  ASSERT_EQ(back.parameters.size(), 2U);
+  EXPECT_EQ(back.parameters[0].second.size(), 2U);
+  engine::StateDict without_b;
+  without_b.set("a/step", torch::ones({}));
+  saved = without_b;
+  EXPECT_THAT(testing::checkpoint_error(
+                  [&] { (void)get_state<optim::OptimizerState>(snapshot, "optimizer"); }),
+              ::testing::HasSubstr("the state of b is missing"));
+}
+
 TEST(States, GoIntoASnapshotAndBack) {
   Snapshot snapshot;
   const optim::LRSchedulerState schedule{.step = 3,
