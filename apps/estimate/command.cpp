@@ -1,6 +1,8 @@
 // The command line of estimate. What it does is argosy/recipes.
 #include <fmt/format.h>
 
+#include <string>
+
 #include "argosy/base/env.h"
 #include "argosy/program/command_line.h"
 #include "argosy/recipes/estimate.h"
@@ -12,14 +14,24 @@ namespace argosy::apps {
 
 int estimate(const program::Words& args) {
   recipes::EstimateSettings settings;
-  if (program::parse_or_help(
-          {.what = "Say what memory each process of a training will hold, before there is one.",
-           .name = "argosy estimate",
-           .end = "Example: argosy estimate --model gpt:layers=24,width=1024,heads=16 "
-                  "--mesh dp=2,sharding=4 --batch_size 4 --amp bfloat16"},
-          options_of(settings),
-          args)) {
+  std::string config;
+  program::Options options = options_of(settings);
+  options.push_back(
+      {"--config", "FILE", "Options out of a file: JSON, or a run's folder", &config});
+  const program::HelpText about{
+      .what =
+          "Say what memory each process of a training will hold, before there is one.\n"
+          "Takes the options of argosy train; here are those that count.",
+      .name = "argosy estimate",
+      .end =
+          "Example: argosy estimate --model gpt:layers=24,width=1024,heads=16 "
+          "--mesh dp=2,sharding=4 --batch_size 4 --amp bfloat16"};
+  if (program::parse_or_help(about, options, args)) {
     return 0;
+  }
+  if (!config.empty()) {
+    take_config(config, settings.training);
+    (void)program::parse_or_help(about, options, args);  // the command line has the last word
   }
   const recipes::EstimateResult result = recipes::estimate(settings);
   if (env::get_int("RANK", 0, 1 << 20).value_or(0) == 0) {

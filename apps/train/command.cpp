@@ -153,13 +153,7 @@ int train(const std::vector<std::string>& args) {
     return 0;
   }
   if (!config.empty()) {
-    settings = {};
-    try {
-      from_json(options_of(settings), recipes::read_options(config));
-    } catch (const UsageError& error) {
-      const std::string what = error.what();  // "[where] what is wrong"
-      throw ConfigError("recipes.config", config + ": " + what.substr(what.find(' ') + 1));
-    }
+    take_config(config, settings);
     (void)program::parse_or_help(about, options, args);  // the command line has the last word
   }
   if (channels_last) {

@@ -16,6 +16,7 @@
 #include "argosy/base/check.h"
 #include "argosy/optim/sharded_step.h"
 #include "argosy/parallel/ddp/buckets.h"
+#include "argosy/parallel/ddp/leaf_sums.h"
 #include "argosy/parallel/ddp/parameter_table.h"
 #include "argosy/parallel/ddp/shared_part.h"
 #include "argosy/parallel/sharded/unit_plan.h"
@@ -186,8 +187,12 @@ class Timeline final {
     constexpr int kSteps = 3;  // from the third on they are alike
     for (int i = 0; i < kSteps; ++i) {
       most_ = 0;
-      forward();
-      backward();
+      for (int64_t pass = 0; pass < options_.micro_batches; ++pass) {
+        passed_ = pass > 0;
+        reduces_ = pass + 1 == options_.micro_batches;
+        forward();
+        backward();
+      }
       end_step();
     }
     estimate_.to_come = is_alone() ? made_ - there_ : 0;
@@ -200,12 +205,18 @@ class Timeline final {
     const std::optional<ShardOptions>& shard = options_.wrapping.shard;
     return shard && shard->mixed_precision ? &*shard->mixed_precision : nullptr;
   }
-  [[nodiscard]] bool is_alone() const { return options_.ranks == 1 && types() == nullptr; }
+  /// Whether gradients come and go with each step, for nothing is reduced.
+  [[nodiscard]] bool is_alone() const {
+    return options_.ranks == 1 && types() == nullptr && options_.virtual_ranks < 2;
+  }
+  [[nodiscard]] bool divides() const {
+    return options_.wrapping.shard.has_value() && (options_.ranks > 1 || types() != nullptr);
+  }
   /// What is held always.
   void keep() {
     const auto ranks = static_cast<int64_t>(options_.ranks);
     const int64_t whole = ddp::aligned_bytes(table_.tensors());
-    if (!is_alone() && options_.wrapping.shard.has_value()) {
+    if (divides()) {
       const ShardOptions& shard = *options_.wrapping.shard;
       const int64_t degree = shard.degree_of(options_.ranks);
       const ddp::BucketPlan plan = sharded::plan_units(module_, table_, shard);
@@ -243,10 +254,21 @@ class Timeline final {
       }
     } else {
       estimate_.parameters += whole;
-      estimate_.gradients = ranks > 1 ? whole : 0;  // alone they come one by one
+      estimate_.gradients = is_alone() ? 0 : whole;  // alone they come one by one
       estimate_.state =
           options_.states * whole / (ranks > 1 && options_.wrapping.shared_memory ? ranks : 1);
     }
+    estimate_.waiting = (units_ ? units_->all() : whole) * nodes_in_memory();
+  }
+  /// Of the process that has most of them.
+  [[nodiscard]] int64_t nodes_in_memory() const {
+    const int64_t leaves = std::max<int64_t>(options_.virtual_ranks, options_.ranks);
+    const auto deal = comm::LeafDeal::in_ranges(leaves, options_.ranks);
+    int64_t most = 0;
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      most = std::max(most, ddp::LeafSums::nodes_in_memory(deal, rank, types() != nullptr));
+    }
+    return most;
   }
   void scatter() {
     reduced_ =
@@ -309,8 +331,9 @@ class Timeline final {
   }
 
   void look(const PartMemory& part, const StepMoment& moment, const char* where) {
-    const int64_t gradients = is_alone() ? made_ + moment.gradients : 0;
-    const int64_t now = kept_ + moment.bytes + pools() + gradients;
+    const int64_t whole = passed_ ? ddp::aligned_bytes(table_.tensors()) : made_ + moment.gradients;
+    const int64_t gradients = is_alone() ? whole : 0;
+    const int64_t now = kept_ + moment.bytes + pools() + gradients + of_passes();
     if (now > most_) {
       most_ = now;
       note(kept_ + moment.bytes, gradients, fmt::format("{} of {}", where, part.name));
@@ -318,12 +341,21 @@ class Timeline final {
   }
   void note(int64_t activations, int64_t gradients, std::string moment) {
     estimate_.gathered = values_ ? values_->bytes() : 0;
-    estimate_.reduced = gradients_ ? gradients_->bytes() + copies() : 0;
+    estimate_.reduced = (gradients_ ? gradients_->bytes() + copies() : 0) + of_passes();
     estimate_.activations = activations;
     estimate_.moment = std::move(moment);
     there_ = gradients;
   }
 
+  /// Gradients that passes have summed, outside of buckets until the last pass brings them in.
+  [[nodiscard]] int64_t of_passes() const {
+    if (options_.micro_batches == 1 || is_alone()) {
+      return 0;
+    }
+    const int64_t before = passed_ ? ddp::aligned_bytes(table_.tensors()) : 0;
+    const int64_t now = reduces_ ? before - made_ : std::max(before, made_);
+    return types() == nullptr ? now : now / 2;  // as the parameters, of 16 bits
+  }
   /// Bytes of wholes and of memory for them, with copies of those that are reduced in another
   /// order.
   [[nodiscard]] int64_t pools() const {
@@ -365,7 +397,7 @@ class Timeline final {
   }
   void open(const std::vector<std::string>& names) {
     for (const std::size_t parameter : named(names)) {
-      if (gradients_) {
+      if (gradients_ && reduces_) {
         gradients_->take(units_->of[parameter]);
       }
     }
@@ -374,7 +406,7 @@ class Timeline final {
   void complete(const std::vector<std::string>& names) {
     for (const std::size_t parameter : named(names)) {
       made_ += ddp::aligned_bytes(table_.tensors()[parameter]);
-      if (gradients_) {
+      if (gradients_ && reduces_) {
         --missing_[units_->of[parameter]];
       }
     }
@@ -395,8 +427,10 @@ class Timeline final {
   std::vector<int64_t> reduced_{};  // bytes of whole gradients
   bool has_copies_ = false;
   MemoryEstimate estimate_{};
-  int64_t kept_ = 0;  // for backward, by the parts before
-  int64_t made_ = 0;  // gradients in this step
+  int64_t kept_ = 0;      // for backward, by the parts before
+  int64_t made_ = 0;      // gradients in this step
+  bool passed_ = false;   // a pass of the update is over, and its gradients are there
+  bool reduces_ = false;  // in this pass
   int64_t most_ = 0;
   int64_t there_ = 0;                   // gradients at that moment, of a process alone
   std::vector<int64_t> missing_{};      // gradients of each bucket
@@ -409,10 +443,14 @@ MemoryEstimate estimate_memory(const torch::nn::Module& module,
                                const engine::StepMemory& step,
                                const EstimateOptions& options) {
   options.wrapping.validate();
-  ARGOSY_CHECK(options.ranks > 0 && options.states >= 0,
+  ARGOSY_CHECK(options.ranks > 0 && options.states >= 0 && options.virtual_ranks >= 0 &&
+                   options.micro_batches > 0,
                kEstimate,
-               "expected one rank or more, and states that are not negative, got {} and {}",
+               "expected ranks and micro_batches of 1 or more, virtual_ranks and states of 0 or "
+               "more, got {}, {}, {} and {}",
                options.ranks,
+               options.micro_batches,
+               options.virtual_ranks,
                options.states);
   return Timeline(module, step, options).run();
 }

@@ -20,6 +20,8 @@ struct EstimateOptions {
   DdpOptions wrapping{};
   bool scatter_gradients = false;  ///< DivideOptions::scatter_gradients (stage 2)
   bool divide_state = false;       ///< DivideOptions::divide_state (stage 1)
+  int64_t virtual_ranks = 0;       ///< 0: one for each rank
+  int64_t micro_batches = 1;       ///< passes of a virtual rank whose gradients are summed first
   int64_t states = 2;  ///< numbers of the optimizer's state for each parameter; Adam's 2
 };
 
@@ -28,6 +30,8 @@ struct MemoryEstimate {
   int64_t parameters = 0;
   int64_t gradients = 0;
   int64_t state = 0;
+  /// Sums of gradients that wait for those of the process's other virtual ranks.
+  int64_t waiting = 0;
   /// Buffers of the model, such as running statistics.
   int64_t buffers = 0;
   /// Memory for whole units that stays for the next step, where units come and go.
@@ -41,10 +45,13 @@ struct MemoryEstimate {
   std::string moment{};  ///< "backward of blocks.3"
 
   /// Between two steps.
-  [[nodiscard]] int64_t kept() const { return parameters + gradients + state + buffers + room; }
+  [[nodiscard]] int64_t kept() const {
+    return parameters + gradients + state + waiting + buffers + room;
+  }
   /// In a step.
   [[nodiscard]] int64_t most() const {
-    return parameters + gradients - to_come + state + buffers + gathered + reduced + activations;
+    return parameters + gradients - to_come + state + waiting + buffers + gathered + reduced +
+           activations;
   }
 };
 

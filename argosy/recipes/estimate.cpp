@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <memory>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,17 +17,21 @@
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
 #include "argosy/base/text.h"
-#include "argosy/engine/deferred.h"
+#include "argosy/data/data_loader.h"
+#include "argosy/data/tensor_dataset.h"
 #include "argosy/engine/memory_count.h"
 #include "argosy/engine/memory_format.h"
 #include "argosy/engine/seed.h"
 #include "argosy/fleet/fleet.h"
+#include "argosy/fleet/updates.h"
 #include "argosy/optim/optimizer.h"
-#include "argosy/parallel/recompute.h"
+#include "argosy/recipes/language.h"
 #include "argosy/recipes/models.h"
 #include "argosy/recipes/parts.h"
+#include "argosy/recipes/pictures.h"
 #include "argosy/text/models/gpt.h"
 #include "argosy/text/models/gpt_memory.h"
+#include "argosy/text/open_tokenizer.h"
 
 #include <nlohmann/json.hpp>
 
@@ -36,70 +41,91 @@ namespace {
 constexpr const char* kEstimate = "recipes.estimate";
 constexpr int64_t kClasses = 10;
 
-/// A network whose forward returns a loss, on made-up samples.
+/// Returns the loss of made-up samples, others for each number.
+using LossOf = std::function<at::Tensor(int64_t number)>;
+
+/// A network whose forward returns a loss.
 class TrialImpl final : public torch::nn::Module {
  public:
-  using Loss = std::function<at::Tensor()>;
-  TrialImpl(const std::shared_ptr<torch::nn::Module>& network, Loss loss) : loss_(std::move(loss)) {
+  TrialImpl(const std::shared_ptr<torch::nn::Module>& network, LossOf loss)
+      : loss_(std::move(loss)) {
     (void)register_module("network", network);
   }
-  at::Tensor forward() { return loss_(); }
+  at::Tensor forward(int64_t number) { return loss_(number); }
 
  private:
-  Loss loss_;
+  LossOf loss_;
 };
 TORCH_MODULE(Trial);
 
-/// A model that is to be trained, deferred, and its loss on a batch.
+/// A model that is to be trained, and its loss.
 struct Subject {
+  std::string name{};
   std::shared_ptr<torch::nn::Module> module{};
-  TrialImpl::Loss loss{};
+  LossOf loss{};
   int64_t batch_bytes = 0;
   std::optional<engine::StepMemory> step{};  ///< unset: there is no formula
 };
 
-Subject language_model(const EstimateSettings& settings, bool divided) {
-  const text::GptOptions options = text::gpt_options(settings.model);
-  const int64_t length = settings.sequence_length.value_or(options.context);
-  Subject subject;
-  subject.step = text::step_memory(options,
-                                   {.sequences = settings.batch_size,
-                                    .tokens = length,
-                                    .bf16 = settings.amp == "bfloat16",
-                                    .recompute = settings.recompute,
-                                    .divided = divided,
-                                    .pure_bf16 = settings.amp == kPure});
-  auto gpt = engine::deferred<text::Gpt>(options);
-  if (settings.recompute) {
-    gpt->set_block_runner([](const text::GptBlock& block, const at::Tensor& x) {
-      return parallel::recompute(block, x);
-    });
+text::GptOptions planned_shape(const TrainSettings& settings) {
+  if (!settings.tokenizer.empty()) {
+    return shape_of_model(wanted_of(settings), text::open_tokenizer(settings.tokenizer));
   }
-  const at::Tensor tokens =
-      at::arange(settings.batch_size * (length + 1), at::kLong).remainder(options.vocab_size);
-  const at::Tensor windows = tokens.view({settings.batch_size, length + 1});
-  subject.batch_bytes = static_cast<int64_t>(windows.nbytes());
-  subject.module = gpt.ptr();
-  subject.loss = [gpt, windows, length]() mutable {
-    return gpt->loss(windows.narrow(1, 0, length), windows.narrow(1, 1, length));
-  };
-  return subject;
+  return is_published(settings.model)
+             ? text::gpt_options(settings.model)
+             : shape_of_model(wanted_of(settings), text::open_tokenizer("bytes"));
 }
 
-Subject picture_model(const EstimateSettings& settings, const ModelEntry& entry, const Spec& spec) {
+Subject language_model(const TrainSettings& settings, bool divided) {
+  const text::GptOptions shape = planned_shape(settings);
+  const int64_t length = settings.sequence_length.value_or(shape.context);
+  const bool pure = settings.amp == kPure;
+  text::Gpt gpt = deferred_gpt(shape, settings.recompute);
+  const at::Tensor tokens =
+      at::arange(settings.batch_size * (length + 1), at::kLong).remainder(shape.vocab_size);
+  const at::Tensor windows = tokens.view({settings.batch_size, length + 1});
+  return {.name = text::to_string(shape),
+          .module = gpt.ptr(),
+          .loss =
+              [gpt, windows, length, classes = shape.vocab_size](int64_t number) mutable {
+                windows.add_(number).remainder_(classes);
+                return gpt->loss(windows.narrow(1, 0, length), windows.narrow(1, 1, length));
+              },
+          .batch_bytes = static_cast<int64_t>(windows.nbytes()),
+          .step = text::step_memory(shape,
+                                    {.sequences = settings.batch_size,
+                                     .tokens = length,
+                                     .bf16 = settings.amp != "off" && !pure,
+                                     .recompute = settings.recompute,
+                                     .divided = divided,
+                                     .pure_bf16 = pure})};
+}
+
+Subject picture_model(const TrainSettings& settings, const ModelEntry& entry, const Spec& spec) {
   ARGOSY_CHECK(!settings.recompute && !settings.sequence_length.has_value(),
                kEstimate,
                "--recompute and --sequence_length are about language models, and {} learns from "
                "pictures",
                spec.name);
-  const int64_t channels = entry.channels == 0 ? 3 : entry.channels;
-  const int64_t side =
-      entry.side != 0 ? entry.side : settings.image_size.value_or(entry.usual_side);
-  const BuiltModel built = entry.build({.outputs = kClasses, .channels = channels},
-                                       Values(kModels, entry.row, spec.options));
-  const at::Tensor pictures = at::zeros({settings.batch_size, channels, side, side});
-  return {.module = built.module,
-          .loss = [built, pictures] { return built.forward(pictures).square().mean(); },
+  ModelSize size{.outputs = kClasses, .channels = entry.channels == 0 ? 3 : entry.channels};
+  int64_t side = entry.side != 0 ? entry.side : settings.image_size.value_or(entry.usual_side);
+  BuiltModel built;
+  if (settings.data.empty()) {
+    built = entry.build(size, Values(kModels, entry.row, spec.options));
+  } else {
+    const std::unique_ptr<PictureAssembly> assembly = assemble_pictures(wanted_of(settings));
+    built = assembly->model;
+    size = assembly->sizes;
+    side = assembly->shape.side;
+  }
+  const at::Tensor pictures = at::zeros({settings.batch_size, size.channels, side, side});
+  return {.name = settings.model,
+          .module = built.module,
+          .loss =
+              [built, pictures](int64_t number) {
+                pictures.fill_(static_cast<double>(number));
+                return built.forward(pictures).square().mean();
+              },
           .batch_bytes = static_cast<int64_t>(pictures.nbytes())};
 }
 
@@ -114,7 +140,7 @@ int64_t largest_copy(const Subject& subject) {
     hooks.push_back(parameters[i].register_hook(
         [&came, i](const at::Tensor& gradient) { came[i] = gradient.data_ptr(); }));
   }
-  subject.loss().backward();
+  subject.loss(0).backward();
   int64_t largest = 0;
   for (size_t i = 0; i < parameters.size(); ++i) {
     parameters[i].remove_hook(hooks[i]);
@@ -134,7 +160,7 @@ engine::StepMemory counted_step(const Subject& subject, const std::string& amp) 
   const int64_t largest = largest_copy(subject);
   engine::reset_memory_count();  // gradients are there
   const int64_t held = engine::memory_count().now;
-  subject.loss().backward();
+  subject.loss(0).backward();
   const int64_t most = engine::memory_count().most - held;
   int64_t gradients = 0;
   for (const at::Tensor& parameter : subject.module->parameters()) {
@@ -145,15 +171,6 @@ engine::StepMemory counted_step(const Subject& subject, const std::string& amp) 
            .used_again = {""},
            .learning = {""},
            .backward = {{}, {.bytes = most + largest, .gradients = gradients}}}};
-}
-
-fleet::DistributedStrategy strategy_of(const EstimateSettings& settings) {
-  fleet::DistributedStrategy strategy{.hybrid_configs = mesh_of(settings.mesh),
-                                      .sharding_configs = {.stage = settings.sharding_stage}};
-  strategy.amp = settings.amp != "off";
-  strategy.amp_configs.use_pure_bf16 = settings.amp == kPure;
-  strategy.sharding_configs.offload_folder = settings.offload_folder;
-  return strategy;
 }
 
 /// Numbers of state for each parameter, by a step of a small one.
@@ -171,15 +188,17 @@ int64_t states_of(const TrainSettings& words) {
 struct Axes {
   int64_t dp = 1, sharding = 1;
   bool shards = false;
+
+  [[nodiscard]] int64_t ranks() const { return dp * sharding; }
 };
 
-Axes axes_of(const EstimateSettings& settings) {
+Axes axes_of(const std::string& mesh) {
   Axes axes;
-  for (const auto& [name, size] : mesh_of(settings.mesh)) {
+  for (const auto& [name, size] : mesh_of(mesh)) {
     ARGOSY_CHECK(size > 0,
                  kEstimate,
                  "--mesh {}: an estimate needs each axis's number of processes, such as {}=4",
-                 settings.mesh,
+                 mesh,
                  name);
     axes.dp = name == "dp" ? size : axes.dp;
     axes.sharding = name == "sharding" ? size : axes.sharding;
@@ -188,7 +207,8 @@ Axes axes_of(const EstimateSettings& settings) {
   return axes;
 }
 
-void check_processes(int expected) {
+/// What is measured is what is estimated.
+void check_job(const EstimateSettings& settings, int expected) {
   const auto ranks = env::get_int("WORLD_SIZE", 1, 1 << 20).value_or(1);
   ARGOSY_CHECK(ranks == expected,
                kEstimate,
@@ -197,22 +217,34 @@ void check_processes(int expected) {
                expected,
                ranks,
                expected);
+  ARGOSY_CHECK(settings.hosts == 1 || env::get("ARGOSY_BACKEND").value_or("") == "gloo" ||
+                   env::get_int("GROUP_WORLD_SIZE", 1, 1 << 20).value_or(1) == settings.hosts,
+               kEstimate,
+               "--measure --hosts {}: the processes of this job are on fewer hosts and share "
+               "memory. Start it on {}, or set ARGOSY_BACKEND=gloo, with which they do not",
+               settings.hosts,
+               settings.hosts);
 }
 
 /// Trains as the settings say and counts.
-void measure(const EstimateSettings& settings, Subject& subject, EstimateResult& result) {
+void measure(const TrainSettings& settings, Subject& subject, EstimateResult& result) {
+  constexpr int64_t kUpdates = 4;  // the last two are alike
   auto model = fleet::distributed_model(Trial(subject.module, std::exchange(subject.loss, {})));
-  TrainSettings words;
-  words.optimizer = settings.optimizer;
   auto optimizer =
-      fleet::distributed_optimizer(make_optimizer(words, engine::named_parameters(model)));
-  constexpr int kSteps = 4;  // the last two are alike
-  int64_t kept = 0;
-  for (int i = 0; i < kSteps; ++i) {
-    if (i == kSteps - 2) {
+      fleet::distributed_optimizer(make_optimizer(settings, engine::named_parameters(model)));
+  const data::TensorDataset numbers(
+      at::arange(kUpdates * fleet::virtual_ranks() * settings.accumulate));
+  data::DataLoader loader(
+      numbers,
+      fleet::distributed_batch_sampler(numbers.size(), {.micro_batches = settings.accumulate}));
+  int64_t kept = 0, update_number = 0;
+  for (auto& update : fleet::updates(loader)) {
+    if (update_number++ == kUpdates - 2) {
       engine::reset_memory_count();
     }
-    model().backward();
+    for (auto& [number] : update) {
+      model(number.item().toLong()).backward();
+    }
     optimizer.step();
     kept = engine::memory_count().now;
     optimizer.zero_grad();
@@ -223,75 +255,104 @@ void measure(const EstimateSettings& settings, Subject& subject, EstimateResult&
   result.measured_most = most[1].item<int64_t>();
 }
 
+/// How the processes will train.
+parallel::EstimateOptions options_for(const EstimateSettings& settings, const Axes& axes) {
+  const TrainSettings& training = settings.training;
+  const int64_t ranks = axes.ranks();
+  ARGOSY_CHECK(ranks % settings.hosts == 0,
+               kEstimate,
+               "--hosts {} do not divide the mesh's {} processes evenly",
+               settings.hosts,
+               ranks);
+  const bool divides = axes.shards && training.sharding_stage == 3;
+  parallel::EstimateOptions options{.ranks = static_cast<int>(ranks),
+                                    .virtual_ranks = training.virtual_ranks,
+                                    .micro_batches = training.accumulate};
+  options.wrapping.shared_memory =
+      settings.hosts == 1 ||
+      (divides && ranks % (settings.hosts * axes.sharding) == 0);  // inside of hosts
+  if (divides) {
+    options.wrapping.shard = parallel::ShardOptions{.degree = static_cast<int>(axes.sharding)};
+    if (training.amp == kPure) {
+      options.wrapping.shard->mixed_precision = parallel::MixedPrecision{};
+    }
+    if (!training.offload_folder.empty()) {
+      options.wrapping.shard->offload = parallel::Offload{training.offload_folder};
+    }
+  }
+  const bool over_hosts = axes.shards && settings.hosts > 1;
+  options.scatter_gradients = over_hosts && training.sharding_stage == 2;
+  options.divide_state = over_hosts && training.sharding_stage == 1;
+  options.states = states_of(training);
+  return options;
+}
+
 }  // namespace
 
-// clang-format off
 program::Options options_of(EstimateSettings& s) {
-  return {
-    {"--model", "NAME", "gpt:layers=12,width=768 and such, or a model of --list models", &s.model, {.required = true}},
-    {"--mesh", "AXES", "Processes by axis: dp=2,sharding=2", &s.mesh},
-    {"--sharding_stage --stage", "N", "What the axis sharding divides: 1 state; 2 gradients too; 3 parameters too", &s.sharding_stage, {.least = 1, .most = 3}},
-    {"--hosts", "N", "Hosts of the processes; on one they share memory", &s.hosts, {.least = 1}},
-    {"--batch_size", "N", "Samples of a batch, per process", &s.batch_size, {.least = 1}},
-    {"--sequence_length", "N", "Tokens of a sample; unset: the model's context", &s.sequence_length, {.least = 1}},
-    {"--image_size", "N", "Side of the pictures; unset: the model's", &s.image_size, {.least = 1}},
-    {"--optimizer", "NAME", "See argosy train --list optimizers", &s.optimizer},
-    {"--amp", "WORD", "Mixed precision of the network; pure: 16-bit parameters too, with f32 masters", &s.amp, {.words = "off|bfloat16|pure_bfloat16"}},
-    {"--offload_folder", "FOLDER", "Where the optimizer's state and masters lie in files; unset: in memory", &s.offload_folder},
-    {"--recompute", "", "Computes a language model's blocks again in backward", &s.recompute},
-    {"--json", "", "Numbers by name, in bytes, instead of a table", &s.json},
-    {"--measure", "", "Trains four steps under argosy launch, and shows what was held", &s.measure}};
+  program::Options rows = options_of(s.training);
+  const std::set<std::string_view> counting{"model",
+                                            "data",
+                                            "image_size",
+                                            "tokenizer",
+                                            "sequence_length",
+                                            "batch_size",
+                                            "accumulate",
+                                            "mesh",
+                                            "virtual_ranks",
+                                            "sharding_stage",
+                                            "offload_folder",
+                                            "recompute",
+                                            "optimizer",
+                                            "amp"};
+  for (program::Option& row : rows) {
+    row.group = counting.contains(row.key()) ? row.group : "";
+  }
+  rows.push_back(
+      {"--hosts", "N", "Hosts of the processes; on one they share memory", &s.hosts, {.least = 1}});
+  rows.push_back({"--measure",
+                  "",
+                  "Trains four updates under argosy launch, and shows what was held",
+                  &s.measure});
+  rows.push_back({"--json", "", "Numbers by name, in bytes, instead of a table", &s.json});
+  return rows;
 }
-// clang-format on
 
 EstimateResult estimate(const EstimateSettings& settings) {
-  const Axes axes = axes_of(settings);
-  EstimateResult result{.ranks = static_cast<int>(axes.dp * axes.sharding)};
-  const bool divides = axes.shards && settings.sharding_stage == 3 && result.ranks > 1;
-  check_divided(divides, settings.amp, settings.offload_folder, kEstimate);
+  const TrainSettings& training = settings.training;
+  ARGOSY_CHECK(
+      !training.model.empty(), kEstimate, "--model is required. See: argosy train --list models");
+  const Axes axes = axes_of(training.mesh);
+  const parallel::EstimateOptions options = options_for(settings, axes);
+  fleet::DistributedStrategy strategy = strategy_of(training);
+  strategy.virtual_ranks = training.virtual_ranks;
+  strategy.amp = training.amp != "off";
   if (settings.measure) {
-    check_processes(result.ranks);
-    fleet::init(strategy_of(settings));
+    check_job(settings, options.ranks);
+    fleet::init(strategy);
   }
   seed_everything(1);
   engine::count_memory();
   const int64_t before = engine::memory_count().now;
-  const Spec spec = parse_spec(kModels, settings.model);
+  const Spec spec = parse_spec(kModels, training.model);
   const ModelEntry& entry = find_entry(kModels, models(), spec.name);
+  const bool divides = options.wrapping.shard.has_value() && options.ranks > 1;
   Subject subject =
-      entry.language ? language_model(settings, divides) : picture_model(settings, entry, spec);
+      entry.language ? language_model(training, divides) : picture_model(training, entry, spec);
+  EstimateResult result{.model = subject.name, .ranks = options.ranks};
   for (const at::Tensor& parameter : subject.module->parameters()) {
     result.parameters += parameter.numel();
   }
   result.counted_activations = !subject.step.has_value();
   if (result.counted_activations) {
-    subject.step = counted_step(subject, settings.amp);
+    subject.step = counted_step(subject, training.amp);
     for (const at::Tensor& parameter : subject.module->parameters()) {
       parameter.mutable_grad() = at::Tensor();
     }
   }
-  parallel::EstimateOptions options{.ranks = result.ranks};
-  options.wrapping.shared_memory =
-      settings.hosts == 1 ||
-      (divides && result.ranks % (settings.hosts * axes.sharding) == 0);  // inside of hosts
-  if (divides) {
-    options.wrapping.shard = parallel::ShardOptions{.degree = static_cast<int>(axes.sharding)};
-    if (settings.amp == kPure) {
-      options.wrapping.shard->mixed_precision = parallel::MixedPrecision{};
-    }
-    if (!settings.offload_folder.empty()) {
-      options.wrapping.shard->offload = parallel::Offload{settings.offload_folder};
-    }
-  }
-  const bool over_hosts = axes.shards && settings.hosts > 1;
-  options.scatter_gradients = over_hosts && settings.sharding_stage == 2;
-  options.divide_state = over_hosts && settings.sharding_stage == 1;
-  TrainSettings words;
-  words.optimizer = settings.optimizer;
-  options.states = states_of(words);
   result.each = parallel::estimate_memory(*subject.module, *subject.step, options);
   if (settings.measure) {
-    measure(settings, subject, result);
+    measure(training, subject, result);
     *result.measured_kept -= before + subject.batch_bytes;
     *result.measured_most -= before + subject.batch_bytes;
   }
@@ -305,13 +366,17 @@ std::string to_string(const EstimateResult& result) {
     table +=
         fmt::format("{:<34}{:>12}{}{}\n", what, text::bytes(bytes), more.empty() ? "" : "  ", more);
   };
-  table += fmt::format("{} parameters, {} {}: bytes of each\n",
-                       result.parameters,
+  table += fmt::format("{}: {} parameters; each of {} {} holds\n",
+                       result.model,
+                       text::count(result.parameters),
                        result.ranks,
                        result.ranks == 1 ? "process" : "processes");
   line("parameters", each.parameters);
   line("gradients", each.gradients);
   line("optimizer's state", each.state);
+  if (each.waiting > 0) {
+    line("sums of gradients", each.waiting, "of virtual ranks, that wait for others");
+  }
   if (each.buffers > 0) {
     line("buffers of the model", each.buffers);
   }
@@ -323,10 +388,10 @@ std::string to_string(const EstimateResult& result) {
     line("  measured", *result.measured_kept);
   }
   if (each.gathered > 0) {
-    line("whole units of parameters", each.gathered);
+    line("whole parameters", each.gathered);
   }
   if (each.reduced > 0) {
-    line("whole units of gradients", each.reduced);
+    line("whole gradients", each.reduced);
   }
   line("activations",
        each.activations,
@@ -340,11 +405,13 @@ std::string to_string(const EstimateResult& result) {
 
 nlohmann::ordered_json to_json(const EstimateResult& result) {
   const parallel::MemoryEstimate& each = result.each;
-  nlohmann::ordered_json json{{"ranks", result.ranks},
+  nlohmann::ordered_json json{{"model", result.model},
+                              {"ranks", result.ranks},
                               {"model_parameters", result.parameters},
                               {"parameters", each.parameters},
                               {"gradients", each.gradients},
                               {"state", each.state},
+                              {"waiting", each.waiting},
                               {"buffers", each.buffers},
                               {"room", each.room},
                               {"kept", each.kept()},

@@ -37,33 +37,6 @@ bool gives(const Spec& spec, std::string_view option) {
          spec.options.end();
 }
 
-/// The model's shape, completed by the tokenizer and the length of a window.
-text::GptOptions shape_of_model(const Wanted& wanted, const text::Tokenizer& tokenizer) {
-  const Spec spec = parse_spec(kModels, wanted.model);
-  text::GptOptions shape = text::gpt_options(wanted.model);
-  if (!gives(spec, "vocab_size")) {
-    shape.vocab_size = tokenizer.vocab_size();
-  }
-  ARGOSY_CHECK(shape.vocab_size >= tokenizer.vocab_size(),
-               kModels.where,
-               "--model has vocab_size={}, and the tokenizer has {} tokens. Leave vocab_size out, "
-               "or give --tokenizer",
-               shape.vocab_size,
-               tokenizer.vocab_size());
-  const bool published = spec.name != "gpt" && spec.name != "llama";
-  if (!published && !gives(spec, "context")) {
-    shape.context = wanted.sequence_length.value_or(kUsualLength);
-  }
-  ARGOSY_CHECK(wanted.sequence_length.value_or(1) <= shape.context,
-               kModels.where,
-               "--sequence_length {} is more than the model's context of {}. Give the model "
-               "context={}",
-               wanted.sequence_length.value_or(1),
-               shape.context,
-               wanted.sequence_length.value_or(1));
-  return shape;
-}
-
 int64_t at_most(int64_t windows, int64_t limit) {
   return limit == 0 ? windows : std::min(windows, limit);
 }
@@ -129,6 +102,46 @@ class Sample final : public train::Callback {
 
 }  // namespace
 
+bool is_published(const std::string& model) {
+  const std::string name = parse_spec(kModels, model).name;
+  return name != "gpt" && name != "llama";
+}
+
+text::GptOptions shape_of_model(const Wanted& wanted, const text::Tokenizer& tokenizer) {
+  const Spec spec = parse_spec(kModels, wanted.model);
+  text::GptOptions shape = text::gpt_options(wanted.model);
+  if (!gives(spec, "vocab_size")) {
+    shape.vocab_size = tokenizer.vocab_size();
+  }
+  ARGOSY_CHECK(shape.vocab_size >= tokenizer.vocab_size(),
+               kModels.where,
+               "--model has vocab_size={}, and the tokenizer has {} tokens. Leave vocab_size out, "
+               "or give --tokenizer",
+               shape.vocab_size,
+               tokenizer.vocab_size());
+  if (!is_published(wanted.model) && !gives(spec, "context")) {
+    shape.context = wanted.sequence_length.value_or(kUsualLength);
+  }
+  ARGOSY_CHECK(wanted.sequence_length.value_or(1) <= shape.context,
+               kModels.where,
+               "--sequence_length {} is more than the model's context of {}. Give the model "
+               "context={}",
+               wanted.sequence_length.value_or(1),
+               shape.context,
+               wanted.sequence_length.value_or(1));
+  return shape;
+}
+
+text::Gpt deferred_gpt(const text::GptOptions& shape, bool recompute) {
+  auto gpt = engine::deferred<text::Gpt>(shape);
+  if (recompute) {
+    gpt->set_block_runner([](const text::GptBlock& block, const at::Tensor& x) {
+      return parallel::recompute(block, x);
+    });
+  }
+  return gpt;
+}
+
 LanguageAssembly::LanguageAssembly(const Wanted& wanted, const text::Tokenizer& tokenizer)
     : tokenizer_(tokenizer) {
   data_spec = parse_data(wanted.data);
@@ -155,12 +168,7 @@ LanguageAssembly::LanguageAssembly(const Wanted& wanted, const text::Tokenizer& 
   }
   model_text = text::to_string(shape);
   seed_everything(wanted.seed);
-  gpt_ = engine::deferred<text::Gpt>(shape);  // whole nowhere where ranks divide it
-  if (wanted.recompute) {
-    gpt_->set_block_runner([](const text::GptBlock& block, const at::Tensor& x) {
-      return parallel::recompute(block, x);
-    });
-  }
+  gpt_ = deferred_gpt(shape, wanted.recompute);
   model = {.module = gpt_.ptr(),
            .model = [gpt = gpt_] { return train::Model(text::GptLoss(gpt)); }};
 }

@@ -54,6 +54,15 @@ class LanguageAssembly final : public Assembly {
 /// the model's shape.
 [[nodiscard]] std::unique_ptr<Assembly> assemble_language(const Wanted& wanted);
 
+/// True for a name that has a context of its own: "gpt2-medium", but not "gpt".
+[[nodiscard]] bool is_published(const std::string& model);
+/// Returns the shape of the model that is wanted, completed by the tokenizer and the length of a
+/// window. Errors: UsageError for what does not fit together.
+[[nodiscard]] text::GptOptions shape_of_model(const Wanted& wanted,
+                                              const text::Tokenizer& tokenizer);
+/// Returns a deferred model, which is whole nowhere where ranks divide it.
+[[nodiscard]] text::Gpt deferred_gpt(const text::GptOptions& shape, bool recompute);
+
 /// Returns the folder's config.json as a shape; nullopt: it is no folder of Hugging Face.
 [[nodiscard]] std::optional<text::GptOptions> hugging_face_shape(const std::string& folder);
 /// Loads the weights of a folder of Hugging Face: model.safetensors, or the files that

@@ -116,25 +116,16 @@ std::map<std::string, int64_t> mesh_of(const std::string& mesh) {
   return axes;
 }
 
-void check_divided(bool divides,
-                   const std::string& amp,
-                   const std::string& offload_folder,
-                   const char* where) {
-  ARGOSY_CHECK(divides || (amp != kPure && offload_folder.empty()),
-               where,
-               "--amp {} and --offload_folder are about parameters that processes divide: add "
-               "--mesh sharding=N, and --sharding_stage 3",
-               kPure);
-}
-
 fleet::DistributedStrategy strategy_of(const TrainSettings& settings) {
   const std::map<std::string, int64_t> axes = mesh_of(settings.mesh);
   const bool sharding = axes.contains("sharding");  // of one process too: the types are the same
-  check_divided(sharding && settings.sharding_stage == 3,
-                settings.amp,
-                settings.offload_folder,
-                "recipes.train");
   const bool pure = settings.amp == kPure;
+  const bool divides = sharding && settings.sharding_stage == 3;
+  ARGOSY_CHECK(divides || (!pure && settings.offload_folder.empty()),
+               "recipes.train",
+               "--amp {} and --offload_folder are about parameters that processes divide: add "
+               "--mesh sharding=N, and --sharding_stage 3",
+               kPure);
   return {.sync_batch_norm = settings.sync_bn,
           .memory_format = *engine::memory_format(settings.memory_format),
           .amp = pure,

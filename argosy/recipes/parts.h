@@ -50,13 +50,7 @@ inline constexpr const char* kPure = "pure_bfloat16";
 /// Errors: UsageError for an axis that does not exist, or not yet.
 [[nodiscard]] std::map<std::string, int64_t> mesh_of(const std::string& mesh);
 
-/// Errors: UsageError, of `where`, for settings that only parameters have that processes divide.
-void check_divided(bool divides,
-                   const std::string& amp,
-                   const std::string& offload_folder,
-                   const char* where);
-
-/// Errors: as check_divided().
+/// Errors: UsageError for settings that only parameters have that processes divide.
 [[nodiscard]] fleet::DistributedStrategy strategy_of(const TrainSettings& settings);
 
 /// Joins the job, as the settings say. Collective.

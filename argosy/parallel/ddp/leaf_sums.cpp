@@ -26,6 +26,20 @@ std::vector<uint8_t> merges_of(const comm::LeafDeal& deal, int rank) {
 LeafSums::LeafSums(std::shared_ptr<const comm::LeafDeal> deal, const comm::Group& group)
     : deal_(std::move(deal)), group_(group), merges_(merges_of(*deal_, group.rank())) {}
 
+// By the rules of keep() and average().
+int64_t LeafSums::nodes_in_memory(const comm::LeafDeal& deal, int rank, bool in_f32) {
+  const std::vector<uint8_t> merges = merges_of(deal, rank);
+  if (merges.empty() || deal.leaves() == deal.ranks()) {
+    return 0;
+  }
+  int64_t made = 0, waiting = 0;
+  for (std::size_t leaf = 0; leaf + 1 < merges.size(); ++leaf) {
+    waiting += 1 - merges[leaf];
+    made = std::max(made, waiting);
+  }
+  return std::max(made, waiting + (in_f32 ? 1 : 0));
+}
+
 void LeafSums::restart() noexcept {
   waiting_.clear();
 }

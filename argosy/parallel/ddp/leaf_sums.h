@@ -25,6 +25,9 @@ class LeafSums final {
   /// `deal` gives each rank of `group` contiguous leaves.
   LeafSums(std::shared_ptr<const comm::LeafDeal> deal, const comm::Group& group);
 
+  /// Returns for how many nodes `rank` needs memory of its own. `in_f32`: gradients are of 16 bits.
+  [[nodiscard]] static int64_t nodes_in_memory(const comm::LeafDeal& deal, int rank, bool in_f32);
+
   /// Returns how many leaves all ranks have together.
   [[nodiscard]] int64_t leaves_of_all() const { return deal_->leaves(); }
   /// True if each rank of the group has one leaf, so that nothing has to wait.

@@ -437,6 +437,9 @@ void Reducer::send(size_t bucket) {
   }
   if (keeps()) {
     leaves_.keep(passes_, micro_batch_.leaf, bucket, buckets_[bucket].flat);
+    if (buckets_.is_cut()) {
+      buckets_[bucket].memory->drop();
+    }
     return;
   }
   tell(PassNews::What::kBucket);

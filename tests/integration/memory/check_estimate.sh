@@ -30,16 +30,21 @@ check() { # PROCESSES ARGUMENTS…
   compared=$((${compared:-0} + 1))
 }
 
-gpt=(--model gpt:vocab_size=256,layers=6,width=192,heads=6,context=128 --batch_size 4)
+gpt=(--model gpt:vocab_size=257,layers=6,width=192,heads=6,context=128 --batch_size 4)
 llama=(--model llama:vocab_size=4000,layers=4,width=192,heads=6,kv_heads=2,context=64 --batch_size 4)
 check 1 "${gpt[@]}"
 check 2 "${gpt[@]}" --mesh dp=2
 check 2 "${gpt[@]}" --mesh dp=2 --amp bfloat16
 check 2 "${gpt[@]}" --mesh dp=2 --recompute
+check 1 "${gpt[@]}" --virtual_ranks 4
+check 1 "${gpt[@]}" --accumulate 2
+check 2 "${gpt[@]}" --mesh dp=2 --virtual_ranks 12 --accumulate 2 # the second process has more that waits
 unit=$((12 * 192 * 192 * 4))
 check 2 "${gpt[@]}" --mesh sharding=2
 check 2 "${gpt[@]}" --mesh sharding=2 --amp bfloat16
 check 2 "${gpt[@]}" --mesh sharding=2 --recompute
+check 2 "${gpt[@]}" --mesh sharding=2 --virtual_ranks 8
+check 2 "${gpt[@]}" --mesh sharding=2 --accumulate 3
 check 2 "${gpt[@]}" --mesh sharding=2 --amp bfloat16 --recompute
 check 2 "${llama[@]}" --mesh sharding=2 --optimizer momentum
 check 4 "${gpt[@]}" --mesh dp=2,sharding=2
@@ -52,6 +57,7 @@ check 2 "${gpt[@]}" --mesh sharding=2 "${pure[@]}" --recompute
 check 2 "${gpt[@]}" --mesh sharding=2 "${pure[@]}" --offload_folder "$scratch"
 check 2 "${llama[@]}" --mesh sharding=2 "${pure[@]}" --optimizer momentum
 check 4 "${gpt[@]}" --mesh dp=2,sharding=2 "${pure[@]}"
+check 2 "${gpt[@]}" --mesh sharding=2 "${pure[@]}" --virtual_ranks 4 --accumulate 2
 unit=0
 check 2 "${llama[@]}" --mesh sharding=2 --stage 2
 check 2 --model resnet18 --image_size 64 --batch_size 4 --mesh dp=2 --optimizer momentum
@@ -60,6 +66,7 @@ check 2 "${gpt[@]}" --mesh dp=2 --hosts 2
 check 2 "${gpt[@]}" --mesh sharding=2 --stage 1 --hosts 2
 check 2 "${gpt[@]}" --mesh sharding=2 --stage 2 --hosts 2 --amp bfloat16
 check 2 "${llama[@]}" --mesh sharding=2 --stage 2 --hosts 2 --recompute
+check 2 "${gpt[@]}" --mesh sharding=2 --stage 2 --hosts 2 --virtual_ranks 8 --accumulate 3
 unit=$((12 * 192 * 192 * 4))
 check 2 "${gpt[@]}" --mesh sharding=2 --hosts 2
 check 2 "${gpt[@]}" --mesh sharding=2 --hosts 2 "${pure[@]}"
