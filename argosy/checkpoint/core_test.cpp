@@ -1,12 +1,8 @@
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -24,6 +20,7 @@
 #include "argosy/checkpoint/test_checkpoints.h"
 #include "argosy/checkpoint/weights_digest.h"
 
+#include "tests/support/failing_call.h"
 #include "tests/support/temp_dir.h"
 
 namespace argosy::checkpoint {
@@ -245,24 +242,10 @@ TEST_F(CheckpointFolder, FoldersOfOthersStayWhateverTheirNames) {
   EXPECT_TRUE(fs::exists(in(".empty.old-1")));
 }
 
-/// Makes renameat2() fail in this thread from now on, as on file systems that cannot exchange
-/// names.
-void forbid_exchange() {
-  std::array<sock_filter, 4> program{{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  }};
-  const sock_fprog filter{.len = program.size(), .filter = program.data()};
-  ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-  ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
-}
-
 TEST_F(CheckpointFolder, IsReplacedInTwoStepsWhereNamesCannotBeExchanged) {
   make_checkpoint(directory(), {.step = 1});
   std::thread([&] {
-    forbid_exchange();
+    ASSERT_TRUE(test::fail_calls(SYS_renameat2, EINVAL));
     make_checkpoint(directory(), {.step = 1, .score = 0.5});
   }).join();
   EXPECT_THAT(names(), ElementsAre("step-1"));

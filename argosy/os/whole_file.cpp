@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -14,6 +15,8 @@ namespace argosy::os {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
+/// What is on its way to the disk, at most twice.
+constexpr size_t kWindowBytes = size_t{8} << 20;
 
 std::string folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
@@ -66,6 +69,9 @@ WholeFile::WholeFile(WholeFile&& other) noexcept
       fd_(std::move(other.fd_)),
       buffer_(std::move(other.buffer_)),
       position_(other.position_),
+      sent_(other.sent_),
+      before_(other.before_),
+      window_(other.window_),
       status_(std::move(other.status_)) {}
 
 WholeFile::~WholeFile() {
@@ -99,11 +105,42 @@ void WholeFile::write(std::span<const std::byte> bytes) noexcept {
   }
   if (bytes.size() <= kBufferBytes) {
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
-  } else if (status_.ok()) {
-    if (const Status written = write_all(fd_.get(), bytes); !written.ok()) {
-      status_ = Failure::from_errno("cannot write", written.failure().error_number);
-    }
+  } else {
+    put(bytes);
   }
+}
+
+void WholeFile::put(std::span<const std::byte> bytes) noexcept {
+  while (status_.ok() && !bytes.empty()) {
+    const auto now = bytes.first(std::min(bytes.size(), kWindowBytes));
+    if (const Status written = write_all(fd_.get(), now); !written.ok()) {
+      status_ = Failure::from_errno("cannot write", written.failure().error_number);
+      return;
+    }
+    window_ += static_cast<int64_t>(now.size());
+    if (options_.disk == WholeFileOptions::Disk::kSynced &&
+        window_ >= static_cast<int64_t>(kWindowBytes)) {
+      send_window();
+    }
+    bytes = bytes.subspan(now.size());
+  }
+}
+
+// Pages that wait for the disk count as this process's memory where a cgroup limits it, and the
+// out-of-memory killer comes for a file that a slow disk has not taken yet.
+void WholeFile::send_window() noexcept {
+  const auto sync = [&](int64_t from, int64_t size, unsigned what) {
+    const bool fails = size > 0 && ::sync_file_range(fd_.get(), from, size, what) != 0;
+    if (fails && (errno == EIO || errno == ENOSPC || errno == EDQUOT)) {  // told once only
+      status_ = Failure::from_errno("cannot bring to the disk", errno);
+    }
+  };
+  sync(sent_, window_, SYNC_FILE_RANGE_WRITE);
+  sync(sent_ - before_,
+       before_,
+       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+  sent_ += window_;
+  before_ = std::exchange(window_, 0);
 }
 
 void WholeFile::rewrite(int64_t at, std::span<const std::byte> bytes) noexcept {
@@ -120,11 +157,7 @@ void WholeFile::rewrite(int64_t at, std::span<const std::byte> bytes) noexcept {
 }
 
 void WholeFile::flush() noexcept {
-  if (status_.ok()) {
-    if (const Status written = write_all(fd_.get(), buffer_); !written.ok()) {
-      status_ = Failure::from_errno("cannot write", written.failure().error_number);
-    }
-  }
+  put(buffer_);
   buffer_.clear();
 }
 

@@ -14,8 +14,10 @@ namespace argosy::os {
 
 struct WholeFileOptions {
   enum class Disk : uint8_t {
-    kSynced,  ///< commit() returns when the bytes and the name would survive a power cut
-    kNot      ///< for files that are soon written again: pages, reports
+    /// commit() returns when the bytes and the name would survive a power cut. No more than 16 MiB
+    /// wait for the disk in memory, where the system can tell (`sync_file_range()`).
+    kSynced,
+    kNot  ///< for files that are soon written again: pages, reports
   };
   enum class Name : uint8_t {
     kWhenCommitted,  ///< if the file system has nameless files, else as kAtOnce
@@ -65,6 +67,8 @@ class WholeFile final {
   WholeFile(std::string path, const WholeFileOptions& options);
   Status open();
   void flush() noexcept;
+  void put(std::span<const std::byte> bytes) noexcept;
+  void send_window() noexcept;
   Status give_name();
 
   std::string path_;
@@ -73,6 +77,9 @@ class WholeFile final {
   UniqueFd fd_{};
   std::vector<std::byte> buffer_{};
   int64_t position_ = 0;
+  int64_t sent_ = 0;    // bytes on the disk or on their way, from the file's beginning
+  int64_t before_ = 0;  // of these, the last that were sent
+  int64_t window_ = 0;  // bytes written after them
   Status status_{};
 };
 

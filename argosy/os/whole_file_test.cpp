@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,12 +11,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
 
+#include "tests/support/failing_call.h"
 #include "tests/support/temp_dir.h"
 
 namespace argosy::os {
@@ -109,6 +112,31 @@ TEST_P(WholeFileTest, TheFirstFailureOfAWriteIsReportedAndTheOldFileStays) {
   EXPECT_EQ(status, 0);
   fs::remove(fmt::format("{}.{}.0.tmp", path_, child));  // the child did not end by itself
   EXPECT_THAT(files(), testing::Contains(Pair("a b.rec", "old")));
+}
+
+// Large files are brought to the disk while they are written. What the system says then, it does
+// not say again.
+TEST_P(WholeFileTest, AnErrorOfTheDiskIsReportedWhereItIsTold) {
+  std::thread([&] {
+    ASSERT_TRUE(test::fail_calls(SYS_sync_file_range, EIO));
+    WholeFile file = *WholeFile::create(path_, {.name = GetParam()});
+    file.write(std::string(7 << 20, 'x'));
+    EXPECT_TRUE(file.status().ok());
+    file.write(std::string(2 << 20, 'x'));
+    EXPECT_EQ(file.status().failure().error_number, EIO);
+    EXPECT_FALSE(file.commit().ok());
+  }).join();
+  EXPECT_THAT(files(), ElementsAre(Pair("a b.rec", "old")));
+}
+
+// Some file systems cannot.
+TEST_P(WholeFileTest, WhereNothingCanBeSentAheadItIsWrittenAllTheSame) {
+  const std::string bytes(20 << 20, 'x');
+  std::thread([&] {
+    ASSERT_TRUE(test::fail_calls(SYS_sync_file_range, ENOSYS));
+    ASSERT_TRUE(write_whole(path_, bytes, {.name = GetParam()}).ok());
+  }).join();
+  EXPECT_EQ(fs::file_size(path_), bytes.size());
 }
 
 TEST_P(WholeFileTest, AFolderInItsPlaceIsToldAndNothingIsLeft) {
