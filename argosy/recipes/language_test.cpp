@@ -163,7 +163,6 @@ TEST_F(OfText, PureTypesAndStateInFilesOnEveryLayout) {
   TrainSettings pure = settings();
   pure.virtual_ranks = 6;
   pure.batch_size = 1;
-  pure.num_iters = 4;
   pure.amp = "pure_bfloat16";
   EXPECT_THAT(test::error_text<UsageError>([&] { (void)trained(1, pure); }),
               HasSubstr("--amp pure_bfloat16 and --offload_folder are about parameters that "
@@ -180,8 +179,9 @@ TEST_F(OfText, PureTypesAndStateInFilesOnEveryLayout) {
   std::filesystem::create_directories(pure.offload_folder);
   EXPECT_EQ(trained(3, pure)["weights_hash"], alone["weights_hash"]);
   const Json evaluated =
-      testing::in_job(1, {}, [&] { return evaluate({.weights = path("pure")}); });
-  EXPECT_EQ(evaluated["amp"], "bfloat16");
+      testing::in_job(1, {}, [&] { return evaluate({.weights = path("pure"), .batch_size = 1}); });
+  EXPECT_EQ(evaluated["amp"], "pure_bfloat16");
+  EXPECT_EQ(evaluated["result"]["loss"], alone["result"]["eval_loss"]) << alone << evaluated;
 }
 
 TEST_F(OfText, GoesOnAsAnotherLayout) {

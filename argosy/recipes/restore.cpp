@@ -99,7 +99,6 @@ Restored restore(const EvaluateSettings& settings,
   restored.amp = !settings.amp.empty() ? settings.amp
                  : about.has_value()   ? about->settings.amp
                                        : restored.amp;
-  restored.amp = restored.amp == kPure ? "bfloat16" : restored.amp;  // from the masters
   const Assembly& assembly = *restored.assembly;
   const std::string usual = assembly.evaluation_split();
   restored.split = !settings.split.empty() ? settings.split
@@ -112,6 +111,11 @@ Restored restore(const EvaluateSettings& settings,
       checkpoint::weights_kind(weights) == checkpoint::WeightsKind::kFolder) {
     checkpoint::load_weights(
         module, weights, {.part = "ema"}, {.strict = false, .convert_dtype = true});
+  }
+  if (restored.amp == kPure && dynamic_cast<const PictureAssembly*>(&assembly) == nullptr) {
+    assembly.model.module->to(at::kBFloat16);  // as the training rounds its masters
+  } else if (restored.amp == kPure) {
+    restored.amp = "bfloat16";  // pictures are f32
   }
   return restored;
 }

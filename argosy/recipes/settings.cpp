@@ -92,7 +92,7 @@ program::Options options_of(EvaluateSettings& s) {
     {"--model", "NAME", "Model; unset: the run's", &s.model, {}, kWhat},
     {"--image_size", "N", "Side of the pictures; unset: the run's", &s.image_size, {.least = 1}, kWhat},
     {"--batch_size", "N", "Samples of a batch, per process", &s.batch_size, {.least = 1}, kHow},
-    {"--amp", "WORD", "Mixed precision; unset: the run's, off without one", &s.amp, {.words = "off|bfloat16|float16"}, kHow},
+    {"--amp", "WORD", "Mixed precision; unset: the run's, off without one", &s.amp, {.words = "off|bfloat16|float16|pure_bfloat16"}, kHow},
     {"--device", "WORD", "auto (a GPU where there is one), cpu, cuda, cuda:<number>, gpu", &s.device, {}, kHow},
     {"--num_workers", "N", "Loader threads, per process", &s.num_workers, {.least = 0}, kHow},
     {"--verbose", "N", "0 silent, 1 a bar, 2 lines", &s.verbose, {.least = 0}, kHow},

@@ -204,32 +204,24 @@ PartMemory embedding_memory(const GptOptions& options, const BlockTensors& t) {
 
 PartMemory head_memory(const GptOptions& options, const StepShape& shape, const BlockTensors& t) {
   const int64_t rows = shape.sequences * shape.tokens;
-  const int64_t item = shape.bf16 ? kBf16 : kF32;
-  const int64_t table = options.vocab_size * options.width * t.weight_item;
+  const int64_t item = t.narrow ? kBf16 : kF32;
+  const int64_t numbers = options.vocab_size * options.width;
+  const int64_t table = numbers * t.weight_item;
   const int64_t at_once = ops::rows_of_logits(rows, options.vocab_size);
   const int64_t logits = at_once * options.vocab_size * item;
-  const int64_t copy = shape.bf16 ? table / 2 : 0;
-  const int64_t product = std::max(at_once * options.width * item, copy);
+  const int64_t copy = shape.bf16 ? numbers * kBf16 : 0;
+  const int64_t product = std::max(at_once * options.width * item, t.narrow ? numbers * kBf16 : 0);
   PartMemory part{.name = "head",
                   .parameters = {"norm.", options.tied ? "embed." : "head."},
                   .used_again = {"norm."},
                   .learning = {"norm.", options.tied ? "norm." : "head."}};
-  if (shape.pure_bf16) {  // libtorch's operators, of all logits: 16 bits, f32, and their logarithms
-    const int64_t logits = rows * options.vocab_size;
-    const int64_t norm = t.for_norm + t.moments + t.normed;
-    part.kept = norm + logits * kF32;
-    part.forward = {{part.kept + logits * (kBf16 + kF32)}};
-    part.backward = {
-        {norm + 3 * logits * kF32},
-        {norm + logits * kBf16 + t.normed + table + t.room_of(std::max(t.normed, table))},
-        {t.for_norm + t.moments + t.normed + t.stream + t.sums, options.tied ? 0 : table}};
-    return part;
-  }
-  part.kept = t.stream + t.moments + t.normed + table;  // gradients that are there already
-  const int64_t in_head = part.kept + t.normed + logits + copy;
+  part.kept = t.for_norm + t.moments + t.normed + table;  // gradients that are there already
+  const int64_t sums = kF32 * numbers - table;            // where blocks are added in f32
+  const int64_t in_head = part.kept + sums + t.normed + logits + copy;
   part.forward = {{in_head + t.room_of(logits)}, {in_head + product + t.room_of(product)}};
-  part.backward = {{part.kept},
-                   {t.stream + t.moments + t.normed + t.stream + t.sums, options.tied ? 0 : table}};
+  part.backward = {
+      {part.kept},
+      {t.for_norm + t.moments + t.normed + t.stream + t.sums, options.tied ? 0 : table}};
   return part;
 }
 

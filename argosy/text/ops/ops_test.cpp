@@ -266,6 +266,26 @@ TEST(TextOps, TheLossUnderAutocast) {
             0.03 * x.grad().abs().max().item<double>());
 }
 
+TEST(TextOps, TheLossOf16BitParameters) {
+  const at::Tensor targets = at::arange(1200, at::kLong).mul(101).remainder(3000);  // three blocks
+  const at::Tensor hidden = wave({1200, 8}).to(at::kBFloat16).requires_grad_();
+  const at::Tensor weight = wave({3000, 8}, 1).to(at::kBFloat16).requires_grad_();
+  const at::Tensor value = token_loss(hidden, weight, targets);
+  (value * 3).backward();
+  const at::Tensor x = hidden.detach().to(at::kFloat).requires_grad_();
+  const at::Tensor w = weight.detach().to(at::kFloat).requires_grad_();
+  const at::Tensor expected = at::cross_entropy_loss(at::linear(x, w), targets);
+  (expected * 3).backward();
+  EXPECT_EQ(value.scalar_type(), at::kFloat);
+  EXPECT_NEAR(value.item<double>(), expected.item<double>(), 0.01 * expected.item<double>());
+  const auto close = [](const at::Tensor& a, const at::Tensor& b) {
+    return a.scalar_type() == at::kBFloat16 &&
+           (a - b).abs().max().item<double>() < 0.03 * b.abs().max().item<double>();
+  };
+  EXPECT_TRUE(close(weight.grad(), w.grad()));
+  EXPECT_TRUE(close(hidden.grad(), x.grad()));
+}
+
 TEST(TextOps, BackwardMayRunTwice) {
   const at::Tensor targets = at::arange(6, at::kLong);
   const at::Tensor x = wave({6, 8}).requires_grad_(), weight = wave({9, 8}).requires_grad_();

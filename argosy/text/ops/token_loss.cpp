@@ -67,7 +67,8 @@ struct TokenLoss : torch::autograd::Function<TokenLoss> {
     const int64_t rows = hidden.size(0), classes = weight.size(0);
     const at::Tensor factors = converted(weight, options.type);
     const at::Tensor of_hidden = options.of_hidden ? at::empty_like(hidden) : at::Tensor();
-    const at::Tensor of_weight = options.of_weight ? at::empty_like(weight) : at::Tensor();
+    at::Tensor of_weight =  // blocks are added in f32
+        options.of_weight ? at::empty_like(weight, at::kFloat) : at::Tensor();
     std::vector<double> losses(static_cast<std::size_t>(rows));
     const int64_t most = rows_of_logits(rows, classes);
     const at::Tensor all = at::empty({most, classes}, factors.options());
@@ -83,6 +84,9 @@ struct TokenLoss : torch::autograd::Function<TokenLoss> {
       if (options.of_weight) {
         add_product(of_weight, logits, x, begin == 0);
       }
+    }
+    if (of_weight.defined()) {
+      of_weight = converted(of_weight, weight.scalar_type());
     }
     context->save_for_backward({of_hidden, of_weight});
     const double sum = std::accumulate(losses.begin(), losses.end(), 0.0);
@@ -156,9 +160,10 @@ at::Tensor token_loss(const at::Tensor& hidden,
     options.count = checked_count(list, weight.size(0), ignore_index);
   }
   const bool mixed = engine::is_autocast_enabled() && engine::autocast_dtype() == at::kBFloat16;
-  options.type = mixed ? at::kBFloat16 : at::kFloat;
-  if (list.is_cpu() && can_fuse(hidden) && can_fuse(weight) && weight.scalar_type() == at::kFloat &&
-      (mixed || hidden.scalar_type() == at::kFloat)) {
+  options.type = mixed ? at::kBFloat16 : weight.scalar_type();
+  const bool known =
+      hidden.scalar_type() == weight.scalar_type() || (mixed && weight.scalar_type() == at::kFloat);
+  if (list.is_cpu() && can_fuse(hidden) && can_fuse(weight) && known) {
     options.of_hidden = at::GradMode::is_enabled() && hidden.requires_grad();
     options.of_weight = at::GradMode::is_enabled() && weight.requires_grad();
     return TokenLoss::apply(hidden, weight, list, options);
