@@ -14,6 +14,7 @@
 #include "argosy/checkpoint/snapshot.h"
 #include "argosy/program/command_line.h"
 #include "argosy/recipes/models.h"
+#include "argosy/recipes/restore.h"
 
 #include "apps/torch_commands.h"
 #include <nlohmann/json.hpp>
@@ -117,7 +118,7 @@ int checkpoint_convert(const std::vector<std::string>& args) {
                    "or .dcp, tensors come one after the other through memory.",
            .name = "argosy checkpoint convert",
            .end = "Example: argosy checkpoint convert resnet50.pth resnet50.safetensors"},
-          {{"FROM", "", "File or checkpoint to read", &from, {.required = true}},
+          {{"FROM", "", "File, checkpoint or a run's folder to read", &from, {.required = true}},
            {"TO",
             "",
             "File or checkpoint to write; an existing one is replaced",
@@ -143,6 +144,7 @@ int checkpoint_convert(const std::vector<std::string>& args) {
           args)) {
     return 0;
   }
+  from = recipes::weights_in(from);
   for (const std::string& text : renames) {
     options.renames.push_back(rename_of(text));
   }
@@ -176,10 +178,12 @@ int checkpoint_hash(const std::vector<std::string>& args) {
   bool json = false;
   if (program::parse_or_help(
           {.what = "One word for the weights of a file.", .name = "argosy checkpoint hash"},
-          {{"PATH", "", "The file", &path, {.required = true}}, program::json_option(&json)},
+          {{"PATH", "", "File, checkpoint or a run's folder", &path, {.required = true}},
+           program::json_option(&json)},
           args)) {
     return 0;
   }
+  path = recipes::weights_in(path);
   const std::string word = checkpoint::weights_hash(checkpoint::read_weights(path));
   if (json) {
     program::print_json({{"path", path}, {"hash", word}});

@@ -10,7 +10,7 @@ expect 0 "room for whole units" estimate "${gpt[@]}" --mesh sharding=4
 expect 0 "in forward of head" estimate --model llama3-8b --mesh sharding=64 --sequence_length 1024 --batch_size 1
 expect 0 "there is no formula" estimate --model lenet --mesh dp=2 --optimizer momentum
 expect 0 '"most": ' estimate "${gpt[@]}" --json
-expect 0 "in backward of" estimate "${gpt[@]}" --mesh sharding=4 --amp pure_bfloat16 --offload_folder /tmp
+expect 0 "in forward of head" estimate "${gpt[@]}" --mesh sharding=4 --amp pure_bfloat16 --offload_folder /tmp
 expect 2 "are about parameters that processes divide" estimate "${gpt[@]}" --mesh dp=2 --amp pure_bfloat16
 expect 2 "are about parameters that processes divide" estimate "${gpt[@]}" --mesh sharding=2 --stage 2 --offload_folder /tmp
 expect 0 "of virtual ranks, that wait" estimate "${gpt[@]}" --virtual_ranks 6 --mesh dp=2

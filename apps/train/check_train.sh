@@ -229,8 +229,16 @@ said=$("$program" generate --checkpoint sharded --prompt "The ship" --seed 3 2>&
 expect 2 '--checkpoint is required' generate
 expect 1 'No such file' generate --checkpoint nowhere
 expect 2 'lenet is no language model' generate --checkpoint first --prompt a
-expect 2 'more than the model'"'"'s context of 32' generate --checkpoint alone --prompt "$(printf 'a%.0s' {1..40})"
+expect 2 '--prompt has 40 tokens, 0 new ones are wanted' generate --checkpoint alone --prompt "$(printf 'a%.0s' {1..40})"
+expect 2 'Give a shorter --prompt, or fewer --max_new_tokens' generate --checkpoint alone --prompt a --max_new_tokens 32
 expect 2 'top_p must be in (0, 1]' generate --checkpoint alone --top_p 0
+expect 2 '--sharding_stage 2 is about the axis sharding' train "${text[@]}" --sharding_stage 2
+expect 2 'the text has' train --model gpt:layers=1,width=64 --data text:ships.txt --sequence_length 100000
+expect 0 'each epoch is one update' train "${text[@]:0:6}" --run_dir none --batch_size 2000 --epochs 1
+expect 0 "hash " checkpoint convert alone alone.safetensors
+expect 0 "$("$program" checkpoint hash alone/model.pt | cut -d ' ' -f 1)" checkpoint hash alone
+rm alone/model.pt && printf x >>"$(ls -d alone/checkpoints/step-* | tail -n 1)/model.safetensors"
+expect 0 'passed over' generate --checkpoint alone --prompt a --max_new_tokens 1
 expect 2 'argosy generate --checkpoint' predict alone
 expect 2 'there is no axis "pp" yet' train "${text[@]}" --mesh pp=2
 expect 2 'makes more ranks than there are' train "${text[@]}" --mesh dp=2,sharding=2

@@ -86,8 +86,16 @@ std::string generate(const GenerateSettings& settings, const text::OnText& on_te
   speaker.gpt->to(device);
   const int64_t prompt =
       std::max<int64_t>(std::ssize(speaker.tokenizer.encode(settings.prompt)), 1);
-  const int64_t room = std::max<int64_t>(speaker.gpt->options().context - prompt, 0);
-  options.max_new_tokens = settings.max_new_tokens.value_or(room);
+  const int64_t context = speaker.gpt->options().context;
+  options.max_new_tokens = settings.max_new_tokens.value_or(std::max<int64_t>(context - prompt, 0));
+  ARGOSY_CHECK(prompt + options.max_new_tokens <= context,
+               kWhere,
+               "--prompt has {} token{}, {} new ones are wanted, and the model's context is {}. "
+               "Give a shorter --prompt, or fewer --max_new_tokens",
+               prompt,
+               prompt == 1 ? "" : "s",
+               options.max_new_tokens,
+               context);
   return text::generate_text(speaker.gpt, speaker.tokenizer, settings.prompt, options, on_text);
 }
 

@@ -52,6 +52,12 @@ Cut cut(const text::TokenFile& tokens, int64_t length, const Values& values) {
   const int64_t limit = values.whole("limit");
   ARGOSY_CHECK(share >= 0 && share < 1, kData.where, "holdout: expected 0 to 1, got {}", share);
   ARGOSY_CHECK(limit >= 0, kData.where, "limit: expected 0 or more, got {}", limit);
+  ARGOSY_CHECK(tokens.size() > length,
+               kData.where,
+               "the text has {} tokens, and a window takes {} (--sequence_length and the last "
+               "target). Give a shorter --sequence_length, or more text",
+               tokens.size(),
+               length + 1);
   const int64_t all = text::TokenWindows(tokens, {.sequence_length = length}).size();
   int64_t held = 0;
   if (share > 0 && all > 1) {

@@ -181,6 +181,13 @@ TEST_F(OfText, PureTypesAndStateInFilesOnEveryLayout) {
   const Json evaluated =
       testing::in_job(1, {}, [&] { return evaluate({.weights = path("pure"), .batch_size = 1}); });
   EXPECT_EQ(evaluated["amp"], "pure_bfloat16");
+  TrainSettings forgotten = pure;
+  forgotten.amp = "off";
+  forgotten.offload_folder.clear();
+  forgotten.run_dir = path("pure");
+  forgotten.resume = "must";
+  EXPECT_THAT(test::error_text<std::exception>([&] { (void)trained(1, forgotten); }),
+              HasSubstr("was begun with --amp pure_bfloat16"));
   EXPECT_EQ(evaluated["result"]["loss"], alone["result"]["eval_loss"]) << alone << evaluated;
 }
 

@@ -121,6 +121,11 @@ fleet::DistributedStrategy strategy_of(const TrainSettings& settings) {
   const bool sharding = axes.contains("sharding");  // of one process too: the types are the same
   const bool pure = settings.amp == kPure;
   const bool divides = sharding && settings.sharding_stage == 3;
+  ARGOSY_CHECK(sharding || settings.sharding_stage == TrainSettings().sharding_stage,
+               "recipes.train",
+               "--sharding_stage {} is about the axis sharding: add --mesh sharding=N, or "
+               "--mesh sharding for all processes",
+               settings.sharding_stage);
   ARGOSY_CHECK(divides || (!pure && settings.offload_folder.empty()),
                "recipes.train",
                "--amp {} and --offload_folder are about parameters that processes divide: add "

@@ -7,6 +7,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
+#include "argosy/base/log.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/recipes/description.h"
@@ -59,7 +60,11 @@ std::string weights_in(const std::string& path) {
   for (const fs::path& folder : {run / "checkpoints", run}) {
     if (newest.empty() && fs::is_directory(folder, error) &&
         !checkpoint::is_checkpoint(run.string())) {
-      newest = checkpoint::find_newest(folder.string()).path.value_or("");
+      const checkpoint::Newest found = checkpoint::find_newest(folder.string());
+      for (const std::string& remark : found.remarks()) {
+        log::warn("[recipes.restore] {}", remark);
+      }
+      newest = found.path.value_or("");
     }
   }
   if (ended && (newest.empty() || fs::last_write_time(newest, error) <=

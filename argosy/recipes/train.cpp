@@ -104,6 +104,15 @@ void announce(const TrainSettings& settings,
   if (fleet::strategy().shards()) {
     fleet::print("ranks by axis:\n{}", fleet::mesh().describe());
   }
+  const int64_t wanted = ranks * settings.batch_size * settings.accumulate;
+  const int64_t samples = assembly.size(assembly.training_split());
+  if (wanted > samples && fleet::is_first_worker()) {
+    log::warn(
+        "[recipes.train] an update takes {} samples, and there are {}: each epoch is one update, "
+        "of all of them",
+        wanted,
+        samples);
+  }
 }
 
 train::PrepareOptions prepare_options(const TrainSettings& settings,
@@ -144,6 +153,29 @@ void refuse_idle_options(const TrainSettings& settings,
       "recipes.train",
       "--eval_freq and --eval_batch_size are about evaluations, and {} has no split for them",
       assembly.data_spec.to_string());
+}
+
+/// What a run was begun with, and a resume cannot change.
+void check_as_begun(const TrainSettings& settings, const std::string& run_dir) {
+  std::error_code error;
+  if (settings.resume == "never" ||
+      !std::filesystem::exists(std::filesystem::path(run_dir) / "checkpoints", error)) {
+    return;
+  }
+  std::string begun = settings.amp;
+  try {
+    begun = read_description(run_dir).value_or(StoredRecipe{.settings = settings}).settings.amp;
+  } catch (const ConfigError&) {
+    return;  // a damaged one is told where the training begins
+  }
+  ARGOSY_CHECK((begun == kPure) == (settings.amp == kPure),
+               "recipes.resume",
+               "{} was begun with --amp {}, whose parameters are of another type than those of "
+               "--amp {}. Give --amp {}",
+               run_dir,
+               begun,
+               settings.amp,
+               begun);
 }
 
 train::FitOptions fit_options(const TrainSettings& settings, std::string run_dir) {
@@ -320,6 +352,7 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
 
   const std::string run_dir = run_dir_of(resolved);
   refuse_idle_options(resolved, assembly, run_dir);
+  check_as_begun(resolved, run_dir);
   announce(resolved, assembly, lengths, run_dir, ranks);
   train::FitOptions options = fit_options(resolved, run_dir);
   options.virtual_ranks = resolved.virtual_ranks;
