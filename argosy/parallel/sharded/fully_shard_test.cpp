@@ -192,6 +192,12 @@ TEST(FullyShard, OnOneHostRanksWaitForEachOthersPart) {
     }
     memory->part_to_write(flat).fill_(group.rank());
     EXPECT_EQ(flat.sum().item<float>(), 4.0F) << "who reads makes it readable";
+    pool->begin_writes();
+    be_slow();
+    memory->part_to_write(flat).fill_(9);
+    EXPECT_EQ(flat.sum().item<float>(), 72.0F) << "inside of a step, too";
+    pool->end_writes();
+    EXPECT_EQ(flat.sum().item<float>(), 72.0F);
   });
   for (const test::RankOutcome& outcome : outcomes) {
     EXPECT_EQ(outcome.error, "");
