@@ -288,6 +288,29 @@ TEST(FullyShard, AnOperatorMayUseSeveralUnits) {
   });
 }
 
+/// More than stay whole beside the one that is used.
+TEST(FullyShard, AnOperatorMayUseManyUnits) {
+  on_ranks(2, [&](comm::Group& group) {
+    for (const bool share : {true, false}) {
+      Pair pair(group, optimizers()[0], small_units(), share);
+      std::vector<at::Tensor> sums;
+      for (testing::ShardedBlocks* const model : {&pair.sharded, &pair.plain}) {
+        const torch::NoGradGuard no_grad;
+        std::vector<at::Tensor> weights;
+        for (const auto& block : *model->module()->blocks) {
+          weights.push_back(block->named_parameters()["1.weight"]);
+        }
+        at::_foreach_mul_(weights, 1.5);
+        sums.push_back(at::stack(weights).sum());
+      }
+      expect_same_bits(sums[0], sums[1], "an operator that reads all");
+      pair.backward(group, 0);
+      pair.update();
+      pair.compare("after a step");
+    }
+  });
+}
+
 /// Layers that start as copies of others.
 TEST(FullyShard, WeightsComeFromOtherUnitsOfTheModel) {
   on_ranks(2, [&](comm::Group& group) {
