@@ -14,8 +14,9 @@
 namespace argosy::checkpoint {
 namespace {
 
-/// A checkpoint of hundreds of ranks has more files than a process may open.
-constexpr size_t kMostFiles = 32;
+/// A checkpoint of thousands of ranks has more files than a process may open, and each that is open
+/// keeps a block of 1 MiB.
+constexpr size_t kMostFiles = 128;
 
 int64_t element_bytes_of(const ManifestTensor& tensor) {
   return formats::element_bytes(*formats::safetensor_type(tensor.dtype));
