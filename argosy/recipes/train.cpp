@@ -158,7 +158,7 @@ void refuse_idle_options(const TrainSettings& settings,
 /// What a run was begun with, and a resume cannot change.
 void check_as_begun(const TrainSettings& settings, const std::string& run_dir) {
   std::error_code error;
-  if (settings.resume == "never" ||
+  if (settings.resume == "never" || run_dir.empty() ||
       !std::filesystem::exists(std::filesystem::path(run_dir) / "checkpoints", error)) {
     return;
   }

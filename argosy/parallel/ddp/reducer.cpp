@@ -437,8 +437,8 @@ void Reducer::send(size_t bucket) {
   }
   if (keeps()) {
     leaves_.keep(passes_, micro_batch_.leaf, bucket, buckets_[bucket].flat);
-    if (buckets_.is_cut()) {
-      buckets_[bucket].memory->drop();
+    if (const auto& whole = buckets_[bucket].memory; whole != nullptr) {
+      whole->drop();
     }
     return;
   }
