@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <utility>
 
+#include <torch/nn/module.h>
+
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
