@@ -112,14 +112,14 @@ void WholeFile::write(std::span<const std::byte> bytes) noexcept {
 
 void WholeFile::put(std::span<const std::byte> bytes) noexcept {
   while (status_.ok() && !bytes.empty()) {
-    const auto now = bytes.first(std::min(bytes.size(), kWindowBytes));
+    const auto room = kWindowBytes - static_cast<size_t>(window_);
+    const auto now = bytes.first(std::min(bytes.size(), room));
     if (const Status written = write_all(fd_.get(), now); !written.ok()) {
       status_ = Failure::from_errno("cannot write", written.failure().error_number);
       return;
     }
     window_ += static_cast<int64_t>(now.size());
-    if (options_.disk == WholeFileOptions::Disk::kSynced &&
-        window_ >= static_cast<int64_t>(kWindowBytes)) {
+    if (window_ == static_cast<int64_t>(kWindowBytes)) {
       send_window();
     }
     bytes = bytes.subspan(now.size());
@@ -129,9 +129,15 @@ void WholeFile::put(std::span<const std::byte> bytes) noexcept {
 // Pages that wait for the disk count as this process's memory where a cgroup limits it, and the
 // out-of-memory killer comes for a file that a slow disk has not taken yet.
 void WholeFile::send_window() noexcept {
+  if (options_.disk == WholeFileOptions::Disk::kNot) {
+    window_ = 0;
+    return;
+  }
   const auto sync = [&](int64_t from, int64_t size, unsigned what) {
     const bool fails = size > 0 && ::sync_file_range(fd_.get(), from, size, what) != 0;
-    if (fails && (errno == EIO || errno == ENOSPC || errno == EDQUOT)) {  // told once only
+    const bool cannot = errno == ENOSYS || errno == EINVAL || errno == ESPIPE || errno == EPERM ||
+                        errno == EOPNOTSUPP;
+    if (fails && !cannot) {  // told once only
       status_ = Failure::from_errno("cannot bring to the disk", errno);
     }
   };

@@ -262,7 +262,7 @@ class Timeline final {
   }
   /// Of the process that has most of them.
   [[nodiscard]] int64_t nodes_in_memory() const {
-    const int64_t leaves = std::max<int64_t>(options_.virtual_ranks, options_.ranks);
+    const int64_t leaves = options_.virtual_ranks > 0 ? options_.virtual_ranks : options_.ranks;
     const auto deal = comm::LeafDeal::in_ranges(leaves, options_.ranks);
     int64_t most = 0;
     for (int rank = 0; rank < options_.ranks; ++rank) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include <torch/nn/module.h>
 
@@ -59,19 +60,21 @@ std::string weights_in(const std::string& path) {
   const fs::path run(path);
   const bool ended = fs::is_regular_file(run / kWeightsFile, error);
   std::string newest;
+  std::vector<std::string> remarks;
   for (const fs::path& folder : {run / "checkpoints", run}) {
     if (newest.empty() && fs::is_directory(folder, error) &&
         !checkpoint::is_checkpoint(run.string())) {
       const checkpoint::Newest found = checkpoint::find_newest(folder.string());
-      for (const std::string& remark : found.remarks()) {
-        log::warn("[recipes.restore] {}", remark);
-      }
+      remarks = found.remarks();
       newest = found.path.value_or("");
     }
   }
   if (ended && (newest.empty() || fs::last_write_time(newest, error) <=
                                       fs::last_write_time(run / kWeightsFile, error))) {
     return (run / kWeightsFile).string();
+  }
+  for (const std::string& remark : remarks) {
+    log::warn("[recipes.restore] {}", remark);
   }
   if (!newest.empty()) {
     return newest;

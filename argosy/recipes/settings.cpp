@@ -160,7 +160,6 @@ nlohmann::ordered_json read_options(const std::string& from) {
 }
 
 void take_config(const std::string& from, TrainSettings& settings) {
-  settings = {};
   try {
     from_json(options_of(settings), read_options(from));
   } catch (const UsageError& error) {

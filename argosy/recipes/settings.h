@@ -110,7 +110,7 @@ struct GenerateSettings {
 /// UsageError for the options.
 [[nodiscard]] nlohmann::ordered_json read_options(const std::string& from);
 
-/// Reads what `--config` names into the settings, over the defaults.
+/// Reads what `--config` names into the settings; others stay.
 /// Errors: those of read_options(); ConfigError for a name or a value that is wrong.
 void take_config(const std::string& from, TrainSettings& settings);
 

@@ -15,6 +15,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/text.h"
+#include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/checkpoint/set_aside.h"
 #include "argosy/engine/device.h"
@@ -106,7 +107,7 @@ void announce(const TrainSettings& settings,
   }
   const int64_t wanted = ranks * settings.batch_size * settings.accumulate;
   const int64_t samples = assembly.size(assembly.training_split());
-  if (wanted > samples && fleet::is_first_worker()) {
+  if (wanted > samples && !settings.drop_last && fleet::is_first_worker()) {
     log::warn(
         "[recipes.train] an update takes {} samples, and there are {}: each epoch is one update, "
         "of all of them",
@@ -157,9 +158,16 @@ void refuse_idle_options(const TrainSettings& settings,
 
 /// What a run was begun with, and a resume cannot change.
 void check_as_begun(const TrainSettings& settings, const std::string& run_dir) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  if (settings.resume == "never" || run_dir.empty() ||
-      !std::filesystem::exists(std::filesystem::path(run_dir) / "checkpoints", error)) {
+  const fs::path folder = fs::path(run_dir) / "checkpoints";
+  const bool resumes = settings.resume != "never" && !run_dir.empty() &&
+                       std::any_of(fs::directory_iterator(folder, error),
+                                   fs::directory_iterator(),
+                                   [](const fs::directory_entry& entry) {
+                                     return checkpoint::is_checkpoint(entry.path().string());
+                                   });
+  if (!resumes) {
     return;
   }
   std::string begun = settings.amp;

@@ -28,10 +28,10 @@ LeafSums::LeafSums(std::shared_ptr<const comm::LeafDeal> deal, const comm::Group
 
 // By the rules of keep() and average().
 int64_t LeafSums::nodes_in_memory(const comm::LeafDeal& deal, int rank, bool in_f32) {
-  const std::vector<uint8_t> merges = merges_of(deal, rank);
-  if (merges.empty() || deal.leaves() == deal.ranks()) {
+  if (deal.leaves() == deal.ranks()) {
     return 0;
   }
+  const std::vector<uint8_t> merges = merges_of(deal, rank);
   int64_t made = 0, waiting = 0;
   for (std::size_t leaf = 0; leaf + 1 < merges.size(); ++leaf) {
     waiting += 1 - merges[leaf];

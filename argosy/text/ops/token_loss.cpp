@@ -142,7 +142,7 @@ struct TokenLoss : torch::autograd::Function<TokenLoss> {
     const at::Tensor& factor = gradients[0];
     const bool is_one = factor.item<float>() == 1;  // almost always
     const auto times = [&](const at::Tensor& x) {
-      return !x.defined() || is_one ? x : x * factor.to(x.scalar_type());
+      return !x.defined() || is_one ? x : (x.to(at::kFloat) * factor).to(x.scalar_type());
     };
     return {times(saved[0]), times(saved[1]), {}, {}};
   }
