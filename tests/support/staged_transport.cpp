@@ -3,6 +3,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,16 +67,29 @@ class Promise final : public transport::CollectiveListener {
   std::promise<void> done_;
 };
 
+/// One that has not ended well keeps its memory for good: the device may still write there, and
+/// nothing waits for that.
 class StagedTransfer final : public transport::Transfer {
  public:
   StagedTransfer(OnDevice memory, std::unique_ptr<Transfer> inner, void* back)
       : memory_(std::move(memory)), inner_(std::move(inner)), back_(back) {}
+  ~StagedTransfer() override {
+    if (!over_) {
+      static std::mutex mutex;
+      static auto& kept = *new std::vector<OnDevice>;
+      const std::lock_guard lock(mutex);
+      kept.push_back(memory_);
+    }
+  }
+  StagedTransfer(const StagedTransfer&) = delete;
+  StagedTransfer& operator=(const StagedTransfer&) = delete;
   void wait(Timeout timeout) override {
     const std::shared_ptr<transport::DeviceMark> done = inner_->queue(timeout);
     inner_->wait(timeout);
     if (done != nullptr) {
       done->hold_caller();
     }
+    over_ = true;
     memory_.back_to(back_);
   }
 
@@ -83,6 +97,7 @@ class StagedTransfer final : public transport::Transfer {
   const OnDevice memory_;
   const std::unique_ptr<Transfer> inner_;
   void* const back_;
+  bool over_ = false;
 };
 
 class Staged final : public Transport {
