@@ -95,6 +95,7 @@ void print_table(const std::vector<Inspected>& all) {
 
 struct Options {
   std::string path{};
+  std::string given{};
   bool json = false;
 };
 
@@ -121,6 +122,7 @@ bool parse(std::string_view command,
   const std::string name = fmt::format("argosy checkpoint {}", command);
   const std::string end = fmt::format("Example: {} {}", name, example);
   const bool helped = program::parse_or_help({.what = what, .name = name, .end = end}, more, args);
+  options.given = options.path;
   options.path = folder_of(options.path);
   return !helped;
 }
@@ -231,19 +233,27 @@ int run_show(const Words& args) {
   return 0;
 }
 
+/// A folder of neither a checkpoint nor checkpoints.
+bool is_run(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error) && !checkpoint::is_checkpoint(path) &&
+         !checkpoint::find_newest(path).path;
+}
+
 int run_hash(const Words& args) {
   Options options;
   if (!parse("hash",
              "One word (SHA-256) for weights: their names, types, shapes and bytes. The same for a "
-             ".pt, a "
-             ".safetensors and the checkpoint of the same weights.",
+             ".pt, a .safetensors and the checkpoint of the same weights. A run's are those of its "
+             "end, or with which it would end after its newest checkpoint (--ema: the average).",
              "runs/a/checkpoints",
              options,
              args)) {
     return 0;
   }
-  const std::string path = resolve(options.path);
-  if (!checkpoint::is_hashed_without_torch(path)) {
+  const bool of_run = is_run(options.given);
+  const std::string path = of_run ? options.given : resolve(options.path);
+  if (of_run || !checkpoint::is_hashed_without_torch(path)) {
     Words words{"checkpoint-hash", path};
     if (options.json) {
       words.emplace_back("--json");
@@ -323,7 +333,8 @@ const program::Commands kCommands{
              "argosy-torch checkpoint-convert"},
             {"prune", "Remove all but the last and the best", run_prune}},
     .more = R"(PATH is a checkpoint. For a folder of checkpoints or a run, the command uses the
-newest whole checkpoint. convert reads one checkpoint or one file of weights.
+newest whole checkpoint. convert also reads files of weights, and for a run hash and convert take
+what it ended with.
 
 argosy checkpoint <command> --help shows the options of a command. Example:
   argosy checkpoint ls runs/a/checkpoints

@@ -76,18 +76,24 @@ std::string write(const std::string& from,
   return "checkpoint";
 }
 
+/// A run's folder stands for what the run would end with now, and a checkpoint for its parts.
+recipes::RunWeights weights_of(const std::string& path, const std::string& part) {
+  recipes::RunWeights found = recipes::weights_in(path);
+  found.averaged &= found.path != path && part.empty();
+  return found;
+}
+
 /// Errors: CheckpointError unless all weights are the model's. Paddle keeps no counts of batches.
 void fill(const torch::nn::Module& module,
-          const std::string& from,
+          const recipes::RunWeights& from,
           const checkpoint::ReadWeightsOptions& options) {
-  const engine::LoadResult done =
-      checkpoint::load_weights(module, from, options, {.strict = false});
+  const engine::LoadResult done = recipes::load_weights(module, from, options, {.strict = false});
   const bool lacks = std::ranges::any_of(
       done.missing, [](const std::string& name) { return !name.ends_with("num_batches_tracked"); });
   if (lacks || !done.unexpected.empty() || !done.mismatched.empty()) {
     throw CheckpointError("checkpoint.convert",
                           "these are not the weights of --model: " + done.to_string(),
-                          {from, {}});
+                          {from.path, {}});
   }
 }
 
@@ -104,7 +110,8 @@ checkpoint::Rename rename_of(const std::string& text) {
 }  // namespace
 
 int checkpoint_convert(const std::vector<std::string>& args) {
-  std::string from;
+  std::string path;
+  std::string part;
   std::string to;
   checkpoint::ReadWeightsOptions options;
   std::vector<std::string> renames;
@@ -118,13 +125,13 @@ int checkpoint_convert(const std::vector<std::string>& args) {
                    "or .dcp, tensors come one after the other through memory.",
            .name = "argosy checkpoint convert",
            .end = "Example: argosy checkpoint convert resnet50.pth resnet50.safetensors"},
-          {{"FROM", "", "File, checkpoint or a run's folder to read", &from, {.required = true}},
+          {{"FROM", "", "File, checkpoint or a run's folder to read", &path, {.required = true}},
            {"TO",
             "",
             "File or checkpoint to write; an existing one is replaced",
             &to,
             {.required = true}},
-           {"--part", "NAME", "Part of the checkpoint to read", &options.part},
+           {"--part", "NAME", "Part of the checkpoint to read", &part},
            {"--key", "NAME", "Key of the state_dict in a .pt that holds more", &options.key},
            {"--strip_prefix",
             "TEXT",
@@ -144,18 +151,19 @@ int checkpoint_convert(const std::vector<std::string>& args) {
           args)) {
     return 0;
   }
-  from = recipes::weights_in(from);
   for (const std::string& text : renames) {
     options.renames.push_back(rename_of(text));
   }
-  if (model.empty() && checkpoint::weights_kind(from) == checkpoint::WeightsKind::kPaddle) {
+  const recipes::RunWeights from = weights_of(path, part);
+  options.part = part.empty() ? options.part : part;
+  if (model.empty() && checkpoint::weights_kind(from.path) == checkpoint::WeightsKind::kPaddle) {
     log::warn(
         "{} is Paddle's: the weights of linear layers stay transposed, as Paddle keeps them. Say "
         "which model it is of, --model NAME",
-        from);
+        from.path);
   }
   options.reading = checkpoint::Reading::kWhenUsed;
-  engine::StateDict dict = checkpoint::read_weights(from, options);
+  engine::StateDict dict = recipes::read_weights(from, options);
   recipes::BuiltModel built;
   if (!model.empty()) {
     built = recipes::model_for(model, dict);
@@ -164,7 +172,7 @@ int checkpoint_convert(const std::vector<std::string>& args) {
   }
   const size_t tensors = dict.size();
   const std::string word = checkpoint::weights_hash(dict);
-  const std::string kind = write(from, to, std::move(dict), built);
+  const std::string kind = write(from.path, to, std::move(dict), built);
   if (json) {
     program::print_json({{"path", to}, {"kind", kind}, {"tensors", tensors}, {"hash", word}});
   } else {
@@ -183,12 +191,12 @@ int checkpoint_hash(const std::vector<std::string>& args) {
           args)) {
     return 0;
   }
-  path = recipes::weights_in(path);
-  const std::string word = checkpoint::weights_hash(checkpoint::read_weights(path));
+  const recipes::RunWeights weights = weights_of(path, "");
+  const std::string word = checkpoint::weights_hash(recipes::read_weights(weights));
   if (json) {
-    program::print_json({{"path", path}, {"hash", word}});
+    program::print_json({{"path", weights.path}, {"hash", word}});
   } else {
-    fmt::print("{}  {}\n", word, path);
+    fmt::print("{}  {}\n", word, weights.path);
   }
   return 0;
 }

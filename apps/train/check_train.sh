@@ -106,9 +106,21 @@ json cut train --config first/recipe.json --run_dir cut --num_iters 9 --save_fre
 cp -r cut changed
 expect 0 'resumes with changed options: --lr 0.5 (was 0.05). Weights, learning rate' \
   train --config first/recipe.json --run_dir changed --lr 0.5 --resume auto
-[[ $("$program" checkpoint hash changed) == $("$program" checkpoint hash "$(ls -d changed/checkpoints/step-* | tail -n 1)") ]] ||
-  complain "argosy checkpoint hash does not find a run's newest checkpoint"
+newest=$("$program" checkpoint hash "$(ls -d changed/checkpoints/step-* | tail -n 1)" | cut -d ' ' -f 1)
+expect 0 "$newest  changed/model.pt" checkpoint hash changed
 holds 'j["options"]["lr"] == 0.05' ../"$(basename "$scratch")"/changed/recipe.json
+
+# A run's folder stands for what the run would end with: with --ema that is the average, also where
+# a kill has left only checkpoints. A checkpoint is read by its parts.
+json averaged train "${small[@]}" --epochs 1 --ema 0.9 --save_freq 16 --run_dir averaged
+averaged=$("$program" checkpoint hash averaged/model.pt | cut -d ' ' -f 1)
+expect 0 "$averaged" checkpoint hash averaged
+rm averaged/model.pt
+expect 0 "$averaged" checkpoint hash averaged
+expect 0 "hash $averaged" checkpoint convert averaged averaged.safetensors
+weights=$("$program" checkpoint hash "$(ls -d averaged/checkpoints/step-* | tail -n 1)" | cut -d ' ' -f 1)
+[[ ${#averaged} -eq 64 && $weights != "$averaged" ]] || complain "a checkpoint's weights are its average: $weights"
+expect 0 "hash $weights" checkpoint convert averaged weights.safetensors --part model
 json resumed train --config first/recipe.json --run_dir cut --resume must
 holds 'j[0]["weights_hash"] == j[1]["weights_hash"] and j[1]["steps"] == 32' one resumed
 output=$("$program" train --config first/recipe.json --run_dir cut --resume must --verbose 2 2>&1)

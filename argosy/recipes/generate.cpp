@@ -49,7 +49,7 @@ Speaker speaker_of(const GenerateSettings& settings) {
   if (const auto shape = hugging_face_shape(settings.checkpoint); shape && settings.model.empty()) {
     return of_hugging_face(settings, *shape);
   }
-  const std::string weights = weights_in(settings.checkpoint);
+  const RunWeights weights = weights_in(settings.checkpoint);
   const std::optional<StoredRecipe> run = find_description(settings.checkpoint);
   const std::string model = said(settings.model, run, &TrainSettings::model, settings);
   const Spec spec = parse_spec(kModels, model);
@@ -64,12 +64,7 @@ Speaker speaker_of(const GenerateSettings& settings) {
     shape.vocab_size = tokenizer.vocab_size();
   }
   Speaker speaker{.gpt = text::Gpt(shape), .tokenizer = std::move(tokenizer)};
-  checkpoint::load_weights(*speaker.gpt, weights, {}, {.convert_dtype = true});
-  if (run.has_value() && run->settings.ema.has_value() &&
-      checkpoint::weights_kind(weights) == checkpoint::WeightsKind::kFolder) {
-    checkpoint::load_weights(
-        *speaker.gpt, weights, {.part = "ema"}, {.strict = false, .convert_dtype = true});
-  }
+  load_weights(*speaker.gpt, weights);
   return speaker;
 }
 

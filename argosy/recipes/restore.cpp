@@ -22,6 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kAverage = "ema";  // the part of a checkpoint
+
 Wanted wanted_of(const EvaluateSettings& settings, const std::optional<StoredRecipe>& about) {
   const TrainSettings none;
   const TrainSettings& run = about.has_value() ? about->settings : none;
@@ -52,10 +54,9 @@ void take_constants(PictureAssembly& assembly, const StoredRecipe& about) {
   }
 }
 
-}  // namespace
-
+/// The path, and not what is in it.
 // A run that goes on has weights of its former end.
-std::string weights_in(const std::string& path) {
+std::string newest_weights(const std::string& path) {
   std::error_code error;
   const fs::path run(path);
   const bool ended = fs::is_regular_file(run / kWeightsFile, error);
@@ -85,12 +86,49 @@ std::string weights_in(const std::string& path) {
   return path;
 }
 
+}  // namespace
+
+RunWeights weights_in(const std::string& path) {
+  const std::string weights = newest_weights(path);
+  const std::optional<StoredRecipe> run = find_description(path);
+  return {.path = weights,
+          .averaged = run.has_value() && run->settings.ema.has_value() &&
+                      checkpoint::weights_kind(weights) == checkpoint::WeightsKind::kFolder};
+}
+
+engine::LoadResult load_weights(const torch::nn::Module& module,
+                                const RunWeights& weights,
+                                const checkpoint::ReadWeightsOptions& read,
+                                const engine::LoadOptions& load) {
+  engine::LoadResult done = checkpoint::load_weights(module, weights.path, read, load);
+  if (weights.averaged) {
+    checkpoint::ReadWeightsOptions of_average = read;
+    of_average.part = kAverage;
+    checkpoint::load_weights(
+        module, weights.path, of_average, {.strict = false, .convert_dtype = load.convert_dtype});
+  }
+  return done;
+}
+
+engine::StateDict read_weights(const RunWeights& weights, checkpoint::ReadWeightsOptions options) {
+  engine::StateDict dict = checkpoint::read_weights(weights.path, options);
+  if (weights.averaged) {
+    options.part = kAverage;
+    for (const auto& [name, tensor] : checkpoint::read_weights(weights.path, options)) {
+      if (dict.contains(name)) {  // it counts its updates beside
+        dict.set(name, tensor);
+      }
+    }
+  }
+  return dict;
+}
+
 Restored restore(const EvaluateSettings& settings,
                  std::shared_ptr<const datasets::Source> pictures) {
-  const std::string weights = weights_in(settings.weights);
+  const RunWeights weights = weights_in(settings.weights);
   const std::optional<StoredRecipe> about = find_description(settings.weights);
   const bool described = about.has_value() && settings.model.empty();
-  Restored restored{.weights = weights};
+  Restored restored{.weights = weights.path};
   if (pictures != nullptr) {
     ARGOSY_CHECK(described && settings.data.empty() && !settings.image_size.has_value(),
                  "recipes.restore",
@@ -115,13 +153,7 @@ Restored restore(const EvaluateSettings& settings,
                    : usual.empty()         ? assembly.training_split()
                                            : usual;
   static_cast<void>(assembly.size(restored.split));  // says which splits there are
-  const torch::nn::Module& module = *assembly.model.module;
-  checkpoint::load_weights(module, weights, {}, {.convert_dtype = true});
-  if (described && about->settings.ema.has_value() &&
-      checkpoint::weights_kind(weights) == checkpoint::WeightsKind::kFolder) {
-    checkpoint::load_weights(
-        module, weights, {.part = "ema"}, {.strict = false, .convert_dtype = true});
-  }
+  load_weights(*assembly.model.module, weights);
   if (restored.amp == kPure && dynamic_cast<const PictureAssembly*>(&assembly) == nullptr) {
     assembly.model.module->to(at::kBFloat16);  // as the training rounds its masters
   } else if (restored.amp == kPure) {

@@ -3,6 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "argosy/checkpoint/read_weights.h"
+#include "argosy/engine/state_dict.h"
 #include "argosy/recipes/assembly.h"
 #include "argosy/recipes/settings.h"
 
@@ -18,9 +20,22 @@ struct Restored {
   double label_smoothing = 0;  ///< the run's, so that figures can be compared
   std::string amp = "off";     ///< the run's too, unless the user gives one
 };
+/// Weights as a run leaves them.
+struct RunWeights {
+  std::string path{};     ///< of a file, or of a checkpoint's folder
+  bool averaged = false;  ///< the run's --ema: its part "ema" comes over the model's
+};
 /// Returns the weights of a path: of a run's folder model.pt or its newest checkpoint, whichever
 /// came later. Errors: CheckpointError when there is nothing.
-[[nodiscard]] std::string weights_in(const std::string& path);
+[[nodiscard]] RunWeights weights_in(const std::string& path);
+/// checkpoint::load_weights() and read_weights() of those.
+engine::LoadResult load_weights(const torch::nn::Module& module,
+                                const RunWeights& weights,
+                                const checkpoint::ReadWeightsOptions& read = {},
+                                const engine::LoadOptions& load = {.convert_dtype = true});
+[[nodiscard]] engine::StateDict read_weights(const RunWeights& weights,
+                                             checkpoint::ReadWeightsOptions options = {});
+
 /// Makes the model and reads its weights. `pictures`: what it looks at instead of a data set;
 /// nullptr: none.
 /// Errors: CheckpointError when there are no weights, or they belong to another model.
