@@ -14,10 +14,6 @@ namespace argosy::apps {
 
 int estimate(const program::Words& args) {
   recipes::EstimateSettings settings;
-  std::string config;
-  program::Options options = options_of(settings);
-  options.push_back(
-      {"--config", "FILE", "Options out of a file: JSON, or a run's folder", &config});
   const program::HelpText about{
       .what =
           "Say what memory each process of a training will hold, before there is one.\n"
@@ -26,12 +22,8 @@ int estimate(const program::Words& args) {
       .end =
           "Example: argosy estimate --model gpt:layers=24,width=1024,heads=16 "
           "--mesh dp=2,sharding=4 --batch_size 4 --amp bfloat16"};
-  if (program::parse_or_help(about, options, args)) {
+  if (parse_with_config(about, options_of(settings), args, settings.training)) {
     return 0;
-  }
-  if (!config.empty()) {
-    take_config(config, settings.training);
-    (void)program::parse_or_help(about, options, args);  // the command line has the last word
   }
   const recipes::EstimateResult result = recipes::estimate(settings);
   if (env::get_int("RANK", 0, 1 << 20).value_or(0) == 0) {

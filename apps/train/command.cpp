@@ -130,7 +130,6 @@ int run_train(const recipes::TrainSettings& settings, bool dry_run, bool json) {
 }  // namespace
 
 int train(const std::vector<std::string>& args) {
-  std::string config;
   std::string list;
   bool channels_last = false;
   bool dry_run = false;
@@ -139,22 +138,17 @@ int train(const std::vector<std::string>& args) {
   program::Options options = options_of(settings);
   const program::Options own{
       {"--channels_last", "", "--memory_format channels_last", &channels_last, {}, "How it learns"},
-      {"--config", "FILE", "Options out of a file: JSON, or a run's folder", &config},
       {"--list", "WHAT", "Prints models, data, optimizers, schedules, augment; all", &list},
       {"--dry_run", "", "Says what it would do, and writes nothing", &dry_run},
       {"--json", "", "The last line is the result as JSON", &json}};
   options.insert(options.end(), own.begin(), own.end());
   const program::HelpText about{.what = kTrainHelp, .name = "argosy train", .end = kTrainFooter};
-  if (program::parse_or_help(about, options, args)) {
+  if (parse_with_config(about, std::move(options), args, settings)) {
     return 0;
   }
   if (!list.empty()) {
     print_list(list);
     return 0;
-  }
-  if (!config.empty()) {
-    take_config(config, settings);
-    (void)program::parse_or_help(about, options, args);  // the command line has the last word
   }
   if (channels_last) {
     settings.memory_format = "channels_last";

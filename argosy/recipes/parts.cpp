@@ -124,7 +124,7 @@ fleet::DistributedStrategy strategy_of(const TrainSettings& settings) {
   ARGOSY_CHECK(sharding || settings.sharding_stage == TrainSettings().sharding_stage,
                "recipes.train",
                "--sharding_stage {} is about the axis sharding: add --mesh sharding=N, or "
-               "--mesh sharding for all processes",
+               "--mesh sharding for all processes; or give --sharding_stage 3, the default",
                settings.sharding_stage);
   ARGOSY_CHECK(divides || (!pure && settings.offload_folder.empty()),
                "recipes.train",

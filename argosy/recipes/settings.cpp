@@ -159,13 +159,25 @@ nlohmann::ordered_json read_options(const std::string& from) {
   return json;
 }
 
-void take_config(const std::string& from, TrainSettings& settings) {
+bool parse_with_config(const program::HelpText& about,
+                       program::Options options,
+                       const std::vector<std::string>& words,
+                       TrainSettings& settings) {
+  std::string from;
+  options.push_back({"--config", "FILE", "Options out of a file: JSON, or a run's folder", &from});
+  if (program::parse_or_help(about, options, words)) {
+    return true;
+  }
+  if (from.empty()) {
+    return false;
+  }
   try {
     from_json(options_of(settings), read_options(from));
   } catch (const UsageError& error) {
     const std::string what = error.what();  // "[where] what is wrong"
     throw ConfigError("recipes.config", from + ": " + what.substr(what.find(' ') + 1));
   }
+  return program::parse_or_help(about, options, words);  // the words win
 }
 
 }  // namespace argosy::recipes

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "argosy/program/command_line.h"
 #include "argosy/program/option.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -110,8 +112,13 @@ struct GenerateSettings {
 /// UsageError for the options.
 [[nodiscard]] nlohmann::ordered_json read_options(const std::string& from);
 
-/// Reads what `--config` names into the settings; others stay.
-/// Errors: those of read_options(); ConfigError for a name or a value that is wrong.
-void take_config(const std::string& from, TrainSettings& settings);
+/// Reads a command's words, as program::parse_or_help() does. `options` are those of the settings
+/// and the command's own; --config FILE comes beside them, over which the other words win.
+/// Errors: those of parse_or_help() and read_options(); ConfigError for a name or a value that is
+/// wrong in the file.
+[[nodiscard]] bool parse_with_config(const program::HelpText& about,
+                                     program::Options options,
+                                     const std::vector<std::string>& words,
+                                     TrainSettings& settings);
 
 }  // namespace argosy::recipes

@@ -286,6 +286,20 @@ TEST(TextOps, TheLossOf16BitParameters) {
   EXPECT_TRUE(close(hidden.grad(), x.grad()));
 }
 
+/// Rows that are alike: each block has the same product, and sixteen of them in f32 are exact.
+TEST(TextOps, TheLossOf16BitParametersAddsItsBlocksInF32) {
+  constexpr int64_t kBlocks = 16, kClasses = 3000;
+  const int64_t block = rows_of_logits(1 << 20, kClasses);
+  const at::Tensor weight = wave({kClasses, 8}, 1).to(at::kBFloat16).requires_grad_();
+  const auto gradient = [&](int64_t rows) {
+    weight.mutable_grad().reset();
+    token_loss(at::ones({rows, 8}).to(at::kBFloat16), weight, at::zeros({rows}, at::kLong))
+        .backward();
+    return weight.grad();
+  };
+  EXPECT_TRUE(at::equal(gradient(kBlocks * block), gradient(block)));
+}
+
 TEST(TextOps, BackwardMayRunTwice) {
   const at::Tensor targets = at::arange(6, at::kLong);
   const at::Tensor x = wave({6, 8}).requires_grad_(), weight = wave({9, 8}).requires_grad_();
