@@ -172,7 +172,7 @@ TEST_F(OfText, PureTypesAndStateInFilesOnEveryLayout) {
   const Json alone = trained(1, pure);
   TrainSettings plain = pure;
   plain.amp = "off";
-  plain.run_dir = "none";
+  plain.run_dir = path("plain");
   EXPECT_NE(trained(1, plain)["weights_hash"], alone["weights_hash"]);
   pure.run_dir = "none";
   pure.offload_folder = path("state");
@@ -181,13 +181,13 @@ TEST_F(OfText, PureTypesAndStateInFilesOnEveryLayout) {
   const Json evaluated =
       testing::in_job(1, {}, [&] { return evaluate({.weights = path("pure"), .batch_size = 1}); });
   EXPECT_EQ(evaluated["amp"], "pure_bfloat16");
-  TrainSettings forgotten = pure;
-  forgotten.amp = "off";
-  forgotten.offload_folder.clear();
-  forgotten.run_dir = path("pure");
-  forgotten.resume = "must";
-  EXPECT_THAT(test::error_text<std::exception>([&] { (void)trained(1, forgotten); }),
+  pure.offload_folder.clear();
+  pure.resume = plain.resume = "must";
+  std::swap(pure.run_dir = path("pure"), plain.run_dir);
+  EXPECT_THAT(test::error_text<std::exception>([&] { (void)trained(1, plain); }),
               HasSubstr("was begun with --amp pure_bfloat16"));
+  EXPECT_THAT(test::error_text<std::exception>([&] { (void)trained(1, pure); }),
+              HasSubstr("was begun with --amp off"));
   EXPECT_EQ(evaluated["result"]["loss"], alone["result"]["eval_loss"]) << alone << evaluated;
 }
 
