@@ -83,20 +83,6 @@ recipes::RunWeights weights_of(const std::string& path, const std::string& part)
   return found;
 }
 
-/// Errors: CheckpointError unless all weights are the model's. Paddle keeps no counts of batches.
-void fill(const torch::nn::Module& module,
-          const recipes::RunWeights& from,
-          const checkpoint::ReadWeightsOptions& options) {
-  const engine::LoadResult done = recipes::load_weights(module, from, options, {.strict = false});
-  const bool lacks = std::ranges::any_of(
-      done.missing, [](const std::string& name) { return !name.ends_with("num_batches_tracked"); });
-  if (lacks || !done.unexpected.empty() || !done.mismatched.empty()) {
-    throw CheckpointError("checkpoint.convert",
-                          "these are not the weights of --model: " + done.to_string(),
-                          {from.path, {}});
-  }
-}
-
 /// "pattern=replacement"
 checkpoint::Rename rename_of(const std::string& text) {
   const size_t middle = text.find('=');
@@ -167,7 +153,7 @@ int checkpoint_convert(const std::vector<std::string>& args) {
   recipes::BuiltModel built;
   if (!model.empty()) {
     built = recipes::model_for(model, dict);
-    fill(*built.module, from, options);
+    recipes::load_weights(*built.module, from, options, /*convert_dtype=*/false);
     dict = engine::state_dict(*built.module);
   }
   const size_t tensors = dict.size();

@@ -182,7 +182,7 @@ done
 word=$("$program" checkpoint hash first/model.pt 2>/dev/null | cut -d ' ' -f 1)
 [[ ${#word} -eq 64 ]] || complain "hash of first/model.pt: $word"
 expect 0 "$word" checkpoint hash first.back.pt
-expect 1 "these are not the weights of --model" checkpoint convert first/model.pt x.pdparams --model mnist_cnn
+expect 1 "no entry fits the module" checkpoint convert first/model.pt x.pdparams --model mnist_cnn
 json faces train --model face_net --data "keypoints:$2/keypoints/training.csv.gz" --image_size 40 --epochs 1 --batch_size 4 --augment flip --run_dir faces --verbose 0
 holds 'j["result"]["eval_mae"] > 0' faces
 json drawn predict faces --out faces.csv --sheet faces.html
@@ -247,6 +247,7 @@ expect 2 'top_p must be in (0, 1]' generate --checkpoint alone --top_p 0
 expect 2 '--sharding_stage 2 is about the axis sharding' train "${text[@]}" --sharding_stage 2
 expect 2 'the text has' train --model gpt:layers=1,width=64 --data text:ships.txt --sequence_length 100000
 expect 0 'each epoch is one update' train "${text[@]:0:6}" --run_dir none --batch_size 2000 --epochs 1
+expect 1 'these are not the weights of the model, whose options --model takes' generate --checkpoint alone --model gpt:layers=2,width=64,context=32
 expect 0 "hash " checkpoint convert alone alone.safetensors
 expect 0 "$("$program" checkpoint hash alone/model.pt | cut -d ' ' -f 1)" checkpoint hash alone
 rm alone/model.pt && printf x >>"$(ls -d alone/checkpoints/step-* | tail -n 1)/model.safetensors"

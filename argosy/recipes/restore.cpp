@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -96,18 +97,25 @@ RunWeights weights_in(const std::string& path) {
                       checkpoint::weights_kind(weights) == checkpoint::WeightsKind::kFolder};
 }
 
-engine::LoadResult load_weights(const torch::nn::Module& module,
-                                const RunWeights& weights,
-                                const checkpoint::ReadWeightsOptions& read,
-                                const engine::LoadOptions& load) {
-  engine::LoadResult done = checkpoint::load_weights(module, weights.path, read, load);
+void load_weights(const torch::nn::Module& module,
+                  const RunWeights& weights,
+                  const checkpoint::ReadWeightsOptions& read,
+                  bool convert_dtype) {
+  const engine::LoadOptions load{.partial = true, .convert_dtype = convert_dtype};
+  const engine::LoadResult done = checkpoint::load_weights(module, weights.path, read, load);
+  const bool lacks = std::ranges::any_of(
+      done.missing, [](const std::string& name) { return !name.ends_with("num_batches_tracked"); });
+  if (lacks || !done.unexpected.empty() || !done.mismatched.empty()) {
+    throw CheckpointError(
+        "recipes.restore",
+        "these are not the weights of the model, whose options --model takes: " + done.to_string(),
+        {weights.path, {}});
+  }
   if (weights.averaged) {
     checkpoint::ReadWeightsOptions of_average = read;
     of_average.part = kAverage;
-    checkpoint::load_weights(
-        module, weights.path, of_average, {.strict = false, .convert_dtype = load.convert_dtype});
+    checkpoint::load_weights(module, weights.path, of_average, load);
   }
-  return done;
 }
 
 engine::StateDict read_weights(const RunWeights& weights, checkpoint::ReadWeightsOptions options) {

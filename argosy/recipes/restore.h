@@ -28,11 +28,12 @@ struct RunWeights {
 /// Returns the weights of a path: of a run's folder model.pt or its newest checkpoint, whichever
 /// came later. Errors: CheckpointError when there is nothing.
 [[nodiscard]] RunWeights weights_in(const std::string& path);
-/// checkpoint::load_weights() and read_weights() of those.
-engine::LoadResult load_weights(const torch::nn::Module& module,
-                                const RunWeights& weights,
-                                const checkpoint::ReadWeightsOptions& read = {},
-                                const engine::LoadOptions& load = {.convert_dtype = true});
+/// checkpoint::load_weights() and read_weights() of those. Errors: CheckpointError unless all are
+/// the module's; but a file may lack the counts of batches, which Paddle does not keep.
+void load_weights(const torch::nn::Module& module,
+                  const RunWeights& weights,
+                  const checkpoint::ReadWeightsOptions& read = {},
+                  bool convert_dtype = true);
 [[nodiscard]] engine::StateDict read_weights(const RunWeights& weights,
                                              checkpoint::ReadWeightsOptions options = {});
 
