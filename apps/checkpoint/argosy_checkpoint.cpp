@@ -233,22 +233,23 @@ int run_show(const Words& args) {
   return 0;
 }
 
-/// A folder of neither a checkpoint nor checkpoints.
+/// By what `argosy train` writes into its folder.
 bool is_run(const std::string& path) {
   std::error_code error;
-  return fs::is_directory(path, error) && !checkpoint::is_checkpoint(path) &&
-         !checkpoint::find_newest(path).path;
+  return fs::is_regular_file(fs::path(path) / "recipe.json", error);
 }
 
 int run_hash(const Words& args) {
   Options options;
-  if (!parse("hash",
-             "One word (SHA-256) for weights: their names, types, shapes and bytes. The same for a "
-             ".pt, a .safetensors and the checkpoint of the same weights. A run's are those of its "
-             "end, or with which it would end after its newest checkpoint (--ema: the average).",
-             "runs/a/checkpoints",
-             options,
-             args)) {
+  if (!parse(
+          "hash",
+          "One word (SHA-256) for weights: their names, types, shapes and bytes. The same for a "
+          ".pt, a .safetensors and the checkpoint of the same weights. For a run of argosy train: "
+          "the weights at its end, or those of its newest checkpoint if that is later. With "
+          "--ema it is their average.",
+          "runs/a/checkpoints",
+          options,
+          args)) {
     return 0;
   }
   const bool of_run = is_run(options.given);
@@ -333,8 +334,8 @@ const program::Commands kCommands{
              "argosy-torch checkpoint-convert"},
             {"prune", "Remove all but the last and the best", run_prune}},
     .more = R"(PATH is a checkpoint. For a folder of checkpoints or a run, the command uses the
-newest whole checkpoint. convert also reads files of weights, and for a run hash and convert take
-what it ended with.
+newest whole checkpoint. hash and convert also take a file of weights, and of a
+run that has ended the weights at its end.
 
 argosy checkpoint <command> --help shows the options of a command. Example:
   argosy checkpoint ls runs/a/checkpoints

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "argosy/base/check.h"
 #include "argosy/base/log.h"
 #include "argosy/checkpoint/dcp_file_write.h"
 #include "argosy/checkpoint/load.h"
@@ -79,8 +80,29 @@ std::string write(const std::string& from,
 /// A run's folder stands for what the run would end with now, and a checkpoint for its parts.
 recipes::RunWeights weights_of(const std::string& path, const std::string& part) {
   recipes::RunWeights found = recipes::weights_in(path);
-  found.averaged &= found.path != path && part.empty();
+  ARGOSY_CHECK(
+      part.empty() || checkpoint::weights_kind(found.path) == checkpoint::WeightsKind::kFolder,
+      "checkpoint.convert",
+      "--part {}: {} has no parts, which checkpoints have. Name one of those that argosy "
+      "checkpoint ls lists",
+      part,
+      found.path);
+  found.averaged &= part.empty();
   return found;
+}
+
+/// Errors: CheckpointError unless all weights are the model's. Paddle keeps no counts of batches.
+void fill(const torch::nn::Module& module,
+          const recipes::RunWeights& from,
+          const checkpoint::ReadWeightsOptions& options) {
+  const engine::LoadResult done = recipes::load_weights(module, from, options, {.strict = false});
+  const bool lacks = std::ranges::any_of(
+      done.missing, [](const std::string& name) { return !name.ends_with("num_batches_tracked"); });
+  if (lacks || !done.unexpected.empty()) {
+    throw CheckpointError("checkpoint.convert",
+                          "these are not the weights of --model: " + done.to_string(),
+                          {from.path, {}});
+  }
 }
 
 /// "pattern=replacement"
@@ -153,7 +175,7 @@ int checkpoint_convert(const std::vector<std::string>& args) {
   recipes::BuiltModel built;
   if (!model.empty()) {
     built = recipes::model_for(model, dict);
-    recipes::load_weights(*built.module, from, options, /*convert_dtype=*/false);
+    fill(*built.module, from, options);
     dict = engine::state_dict(*built.module);
   }
   const size_t tensors = dict.size();
@@ -178,11 +200,13 @@ int checkpoint_hash(const std::vector<std::string>& args) {
     return 0;
   }
   const recipes::RunWeights weights = weights_of(path, "");
-  const std::string word = checkpoint::weights_hash(recipes::read_weights(weights));
+  const std::string word = checkpoint::weights_hash(
+      recipes::read_weights(weights, {.reading = checkpoint::Reading::kWhenUsed}));
+  const std::string& what = weights.averaged ? path : weights.path;
   if (json) {
-    program::print_json({{"path", weights.path}, {"hash", word}});
+    program::print_json({{"path", what}, {"hash", word}});
   } else {
-    fmt::print("{}  {}\n", word, weights.path);
+    fmt::print("{}  {}\n", word, what);
   }
   return 0;
 }

@@ -114,13 +114,23 @@ holds 'j["options"]["lr"] == 0.05' ../"$(basename "$scratch")"/changed/recipe.js
 # a kill has left only checkpoints. A checkpoint is read by its parts.
 json averaged train "${small[@]}" --epochs 1 --ema 0.9 --save_freq 16 --run_dir averaged
 averaged=$("$program" checkpoint hash averaged/model.pt | cut -d ' ' -f 1)
-expect 0 "$averaged" checkpoint hash averaged
-rm averaged/model.pt
-expect 0 "$averaged" checkpoint hash averaged
+expect 0 "$averaged  averaged/model.pt" checkpoint hash averaged
+expect 2 'averaged/model.pt has no parts' checkpoint convert averaged weights.safetensors --part model
+json at_end evaluate averaged
+mv averaged/model.pt averaged/recipe.json .
+expect 0 "$(ls -d averaged/checkpoints/step-* | tail -n 1)" checkpoint hash averaged
+mv recipe.json averaged/
+expect 0 "$averaged  averaged" checkpoint hash averaged
+json at_kill evaluate averaged
+holds 'j[0]["result"] == j[1]["result"]' at_end at_kill
 expect 0 "hash $averaged" checkpoint convert averaged averaged.safetensors
 weights=$("$program" checkpoint hash "$(ls -d averaged/checkpoints/step-* | tail -n 1)" | cut -d ' ' -f 1)
 [[ ${#averaged} -eq 64 && $weights != "$averaged" ]] || complain "a checkpoint's weights are its average: $weights"
 expect 0 "hash $weights" checkpoint convert averaged weights.safetensors --part model
+expect 0 "hash $weights" checkpoint convert averaged/checkpoints/step-000000016 named.safetensors
+cp weights.safetensors averaged/checkpoints/ # nothing of the run counts for a file
+echo '{"flour": 3}' >averaged/recipe.json
+expect 0 "hash $weights" checkpoint convert averaged/checkpoints/weights.safetensors copy.safetensors
 json resumed train --config first/recipe.json --run_dir cut --resume must
 holds 'j[0]["weights_hash"] == j[1]["weights_hash"] and j[1]["steps"] == 32' one resumed
 output=$("$program" train --config first/recipe.json --run_dir cut --resume must --verbose 2 2>&1)
@@ -182,7 +192,7 @@ done
 word=$("$program" checkpoint hash first/model.pt 2>/dev/null | cut -d ' ' -f 1)
 [[ ${#word} -eq 64 ]] || complain "hash of first/model.pt: $word"
 expect 0 "$word" checkpoint hash first.back.pt
-expect 1 "no entry fits the module" checkpoint convert first/model.pt x.pdparams --model mnist_cnn
+expect 1 "these are not the weights of --model" checkpoint convert first/model.pt x.pdparams --model mnist_cnn
 json faces train --model face_net --data "keypoints:$2/keypoints/training.csv.gz" --image_size 40 --epochs 1 --batch_size 4 --augment flip --run_dir faces --verbose 0
 holds 'j["result"]["eval_mae"] > 0' faces
 json drawn predict faces --out faces.csv --sheet faces.html
@@ -244,17 +254,17 @@ expect 2 'lenet is no language model' generate --checkpoint first --prompt a
 expect 2 '--prompt has 40 tokens, 0 new ones are wanted' generate --checkpoint alone --prompt "$(printf 'a%.0s' {1..40})"
 expect 2 'Give a shorter --prompt, or fewer --max_new_tokens' generate --checkpoint alone --prompt a --max_new_tokens 32
 expect 2 'top_p must be in (0, 1]' generate --checkpoint alone --top_p 0
-expect 2 '--sharding_stage 2 is about the axis sharding' train "${text[@]}" --sharding_stage 2
+expect 2 '--sharding_stage 3 is about the axis sharding' train "${text[@]}" --sharding_stage 3
 expect 2 'the text has' train --model gpt:layers=1,width=64 --data text:ships.txt --sequence_length 100000
 expect 0 'each epoch is one update' train "${text[@]:0:6}" --run_dir none --batch_size 2000 --epochs 1
-expect 1 'these are not the weights of the model, whose options --model takes' generate --checkpoint alone --model gpt:layers=2,width=64,context=32
+expect 1 'Give --model with the options with which it was trained' generate --checkpoint alone --model gpt:layers=2,width=64,context=32
 expect 0 "hash " checkpoint convert alone alone.safetensors
 expect 0 "$("$program" checkpoint hash alone/model.pt | cut -d ' ' -f 1)" checkpoint hash alone
 rm alone/model.pt && printf x >>"$(ls -d alone/checkpoints/step-* | tail -n 1)/model.safetensors"
 expect 0 'passed over' generate --checkpoint alone --prompt a --max_new_tokens 1
 expect 2 'argosy generate --checkpoint' predict alone
 expect 2 'there is no axis "pp" yet' train "${text[@]}" --mesh pp=2
-expect 2 'makes more ranks than there are' train "${text[@]}" --mesh dp=2,sharding=2
+expect 2 'dp=2, sharding=2 makes 4 ranks, and there is 1. Start 4 (argosy launch -n 4)' train "${text[@]}" --mesh dp=2,sharding=2
 expect 2 '--tokenizer is about language models' train "${small[@]}" --tokenizer gpt2
 expect 2 'learns from text: --data text:FILE' train --model gpt --data "$data"
 expect 2 'from which language models learn' train --model lenet --data text:ships.txt

@@ -44,6 +44,12 @@ requires(!engine::detail::IsModule<T> &&
                                                                   const std::string& path) {
   save_weights(engine::module_of(holder), path);
 }
+template <typename T>
+requires(!engine::detail::IsModule<T>) void save_weights_together(const T& holder,
+                                                                  const std::string& path,
+                                                                  const comm::Group& group) {
+  save_weights_together(engine::module_of(holder), path, group);
+}
 
 /// True if save_weights() writes files with this ending: ".pt".
 [[nodiscard]] bool is_weights_ending(std::string_view ending);

@@ -131,7 +131,7 @@ TEST_F(Weights, WhatPaddleWroteIsWrittenAgainAsPaddleWroteIt) {
 TEST_F(Weights, RanksHearOfWhatRankZeroCannotWrite) {
   comm::testing::with_threads(2, [&](comm::Group& group) {
     torch::nn::Linear net(2, 2);
-    save_weights_together(*net, path("together.pt"), group);
+    save_weights_together(net, path("together.pt"), group);
     EXPECT_TRUE(fs::exists(path("together.pt")));
     EXPECT_THAT(test::error_text<CheckpointError>(
                     [&] { save_weights_together(*net, path("no/such/folder.pt"), group); }),

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
@@ -34,6 +35,14 @@ std::string loaded_blas() {
   std::string path = real != nullptr ? real : info.dli_fname;
   std::free(real);
   return path;
+}
+
+/// OpenBLAS's own word; empty: it has none.
+std::string openblas_kernels() {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): what dlsym is for
+  auto* const name =
+      reinterpret_cast<const char* (*)()>(::dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  return name == nullptr ? "" : name();
 }
 
 Blas blas_in_use() {
@@ -97,6 +106,9 @@ CpuSetup set_up(const CpuOptions& options) {
   setup.memory_kept = keep_memory();
   setup.blas_library = loaded_blas();
   setup.blas = blas_in_use();
+  if (openblas_chooses_by_model()) {
+    setup.guessed_kernels = openblas_kernels();
+  }
   if (const std::string advice = blas_advice(setup); !advice.empty()) {
     log::warn("{}", advice);
   }
@@ -214,13 +226,21 @@ Blas classify_blas(std::string_view path) {
 }
 
 std::string blas_advice(const CpuSetup& setup) {
-  if (setup.blas != Blas::kReference) {
-    return "";
+  if (setup.blas == Blas::kReference) {
+    return fmt::format(
+        "matrix products run on the reference BLAS ({}), 10 to 40 times slower than OpenBLAS. "
+        "Run: apt-get install libopenblas0-openmp",
+        setup.blas_library);
   }
-  return fmt::format(
-      "matrix products run on the reference BLAS ({}), 10 to 40 times slower than OpenBLAS. "
-      "Run: apt-get install libopenblas0-openmp",
-      setup.blas_library);
+  const std::set<std::string_view> fitting{"", "SkylakeX", "Cooperlake", "SapphireRapids"};
+  if (!fitting.contains(setup.guessed_kernels)) {
+    return fmt::format(
+        "matrix products take a multiple of their time: OpenBLAS computes as for {}, and this "
+        "processor has AVX-512. Start the program by argosy launch, one process too, or with "
+        "OPENBLAS_CORETYPE=SKYLAKEX",
+        setup.guessed_kernels);
+  }
+  return "";
 }
 
 const CpuSetup& setup_cpu(const CpuOptions& options) {

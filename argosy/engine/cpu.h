@@ -19,6 +19,9 @@ struct CpuSetup {
   bool memory_kept = false;    ///< freed memory stays with the process (ARGOSY_MALLOC)
   Blas blas = Blas::kUnknown;
   std::string blas_library{};  ///< the file that sgemm comes from, links resolved
+  /// The processor for which OpenBLAS computes, "Prescott", where this one has AVX-512 and only
+  /// its model was asked; else empty.
+  std::string guessed_kernels{};
 };
 
 /// How setup_cpu() divides the machine.

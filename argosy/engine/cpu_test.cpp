@@ -39,10 +39,14 @@ TEST(Cpu, ReadsTheNumberOfThreadsAsOpenMpDoes) {
   }
 }
 
-TEST(Cpu, AdvisesOnlyAgainstTheReferenceBlas) {
+TEST(Cpu, AdvisesAgainstSlowProducts) {
   CpuSetup setup;
   setup.blas = Blas::kOpenBlas;
   EXPECT_EQ(blas_advice(setup), "");
+  setup.guessed_kernels = "SkylakeX";
+  EXPECT_EQ(blas_advice(setup), "");
+  setup.guessed_kernels = "Prescott";
+  EXPECT_THAT(blas_advice(setup), HasSubstr("as for Prescott, and this processor has AVX-512"));
   setup.blas = Blas::kReference;
   setup.blas_library = "/usr/lib/blas/libblas.so.3";
   EXPECT_THAT(blas_advice(setup), HasSubstr("/usr/lib/blas/libblas.so.3"));

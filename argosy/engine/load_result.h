@@ -18,6 +18,8 @@ struct LoadOptions {
   bool convert_dtype = false;
   /// The origin of the entries, a path, for messages.
   std::string source{};
+  /// The last line of messages, in the words of who asks; empty: these options'.
+  std::string advice{};
 };
 
 /// An entry that differs between the two sides.

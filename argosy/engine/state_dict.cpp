@@ -80,6 +80,9 @@ void list_differences(std::string& text, const LoadResult& result) {
 }
 
 std::string advice(const LoadResult& result, const LoadOptions& options) {
+  if (!options.advice.empty()) {
+    return options.advice;
+  }
   // What DistributedDataParallel puts before the names of the module that it wraps.
   if (!result.missing.empty() && !result.unexpected.empty() &&
       result.unexpected.front() == "module." + result.missing.front()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <optional>
@@ -119,6 +120,17 @@ void agree_on_virtual_ranks(int64_t wanted, bool tells, const comm::Group& group
         other - all.begin(),
         (*other)[1].get<std::string>(),
         all[0][1].get<std::string>());
+  }
+}
+
+/// Replicas that train apart from each other look like a training.
+void tell_if_nothing_is_divided() {
+  if (slot().has_value() && slot()->strategy.sharding && slot()->distributed.empty() &&
+      slot()->group.size() > 1 && slot()->group.rank() == 0) {
+    log::warn(
+        "[fleet.distributed_model] the strategy has .sharding, and none of the {} ranks' models "
+        "went through distributed_model(): nothing was divided, or averaged",
+        slot()->group.size());
   }
 }
 
@@ -320,6 +332,8 @@ void init(const DistributedStrategy& strategy,
     log::warn("[fleet.init] {} without effect: as in Paddle, they act with their toggle only",
               fmt::join(idle, ", "));
   }
+  static const int told_at_exit = std::atexit(tell_if_nothing_is_divided);
+  static_cast<void>(told_at_exit);
   log::info("joined the job as rank {} of {}", worker_index(), worker_num());
 }
 
@@ -364,7 +378,9 @@ void barrier_worker() {
 }
 
 void stop_worker() {
-  job("stop_worker").group.destroy();
+  job("stop_worker");
+  tell_if_nothing_is_divided();
+  slot()->group.destroy();
   slot().reset();
 }
 

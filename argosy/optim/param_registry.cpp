@@ -103,7 +103,11 @@ GroupInfo ParamRegistry::group_info(const ParamGroup& group) const {
 // Errors: UsageError unless this parameter can be added under this name.
 void ParamRegistry::check_new(const std::string& name, const at::Tensor& parameter) const {
   ARGOSY_CHECK(parameter.defined(), where_, "{}: the parameter is undefined", name);
-  if (engine::coming_memory_of(parameter) == nullptr) {  // else it may be rounded from a master
+  // Divided ones may be rounded from a master, and frozen ones are not updated.
+  const bool is_frozen_short =
+      !parameter.requires_grad() &&
+      (parameter.scalar_type() == at::kBFloat16 || parameter.scalar_type() == at::kHalf);
+  if (engine::coming_memory_of(parameter) == nullptr && !is_frozen_short) {
     (void)checked_precision(where_, name, parameter);
   }
   ARGOSY_CHECK(parameter.is_leaf(),

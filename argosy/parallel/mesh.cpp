@@ -22,6 +22,7 @@ struct Mesh::State {
 namespace {
 
 constexpr const char* kMesh = "parallel.Mesh";
+constexpr int64_t kMostRanks = int64_t{1} << 31;
 
 std::string in_words(const std::vector<MeshAxis>& axes) {
   std::vector<std::string> all;
@@ -31,10 +32,10 @@ std::string in_words(const std::vector<MeshAxis>& axes) {
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
-/// Without those of one rank, which mostly nobody has written.
+/// Without those of one rank, and of what the others leave, which mostly nobody has written.
 std::vector<MeshAxis> of_several_ranks(std::vector<MeshAxis> axes) {
   const std::vector<MeshAxis> all = axes;
-  std::erase_if(axes, [](const MeshAxis& axis) { return axis.size == 1; });
+  std::erase_if(axes, [](const MeshAxis& axis) { return axis.size == 1 || axis.size == -1; });
   return axes.empty() ? all : axes;
 }
 
@@ -65,33 +66,31 @@ std::vector<MeshAxis> settled(std::vector<MeshAxis> axes, int64_t ranks) {
                    axis.name);
       open = &axis;
     } else {
-      ARGOSY_CHECK(
-          axis.size <= ranks / known,
-          kMesh,
-          "{} makes more ranks than there are, which is {}. Start more, or change the sizes",
-          given,
-          ranks);
-      known *= axis.size;
+      known = std::min(known * std::min(axis.size, kMostRanks), kMostRanks);
     }
   }
   ARGOSY_CHECK(!axes.empty(), kMesh, "no axes given: expected one at least, {{\"dp\", -1}}");
   if (open != nullptr) {
     ARGOSY_CHECK(ranks % known == 0,
                  kMesh,
-                 "{}: {} ranks cannot be divided by {}, what the other axes make. Start a multiple "
-                 "of {}, or change their sizes",
+                 "{} needs a multiple of {} ranks, and there {} {}. Start as many (argosy launch "
+                 "-n {}), or change the sizes",
                  given,
-                 ranks,
                  known,
+                 ranks == 1 ? "is" : "are",
+                 ranks,
                  known);
     open->size = ranks / known;
   } else {
     ARGOSY_CHECK(known == ranks,
                  kMesh,
-                 "{} makes {} ranks, and there are {}. Start {}, or give one axis the size -1",
+                 "{} makes {} ranks, and there {} {}. Start {} (argosy launch -n {}), or give one "
+                 "axis the size -1",
                  given,
                  known,
+                 ranks == 1 ? "is" : "are",
                  ranks,
+                 known,
                  known);
   }
   return axes;

@@ -103,15 +103,16 @@ TEST(Mesh, OfOneRankHasAllAxes) {
 
 TEST(Mesh, RefusesAxesThatDoNotFit) {
   with_threads(6, [](comm::Group& world) {
-    EXPECT_THAT(refusal(world, {{"dp", 4}, {"mp", 2}}),
-                HasSubstr("dp=4, mp=2 makes more ranks than there are, which is 6"));
+    EXPECT_THAT(
+        refusal(world, {{"dp", 4}, {"mp", 2}}),
+        HasSubstr("dp=4, mp=2 makes 8 ranks, and there are 6. Start 8 (argosy launch -n 8)"));
     EXPECT_THAT(refusal(world, {{"dp", 3}, {"mp", 1}}),
-                HasSubstr("dp=3 makes 3 ranks, and there are 6. Start 3, or"));
+                HasSubstr("dp=3 makes 3 ranks, and there are 6. Start 3 (argosy launch -n 3), or"));
     constexpr int64_t kMany = int64_t{1} << 32;
     EXPECT_THAT(refusal(world, {{"dp", kMany}, {"mp", kMany}, {"pp", -1}}),
-                HasSubstr("makes more ranks than there are"));
+                HasSubstr("needs a multiple of 2147483648 ranks, and there are 6"));
     EXPECT_THAT(refusal(world, {{"dp", -1}, {"mp", 4}}),
-                HasSubstr("dp=-1, mp=4: 6 ranks cannot be divided by 4"));
+                HasSubstr("mp=4 needs a multiple of 4 ranks, and there are 6"));
     EXPECT_THAT(refusal(world, {{"dp", -1}, {"mp", -1}}), HasSubstr("both dp and mp are -1"));
     EXPECT_THAT(refusal(world, {{"dp", 6}, {"dp", 1}}), HasSubstr("two axes \"dp\""));
     EXPECT_THAT(refusal(world, {{"dp", 0}}), HasSubstr("axis dp: expected a number"));

@@ -170,7 +170,8 @@ const DataEntry& recognised(const std::string& path) {
   ARGOSY_CHECK(!set.empty(),
                kData.where,
                "{}: neither its name nor its content says what it is. Put the set's name before "
-               "it: cifar10:{}. See: argosy train --list data",
+               "it, cifar10:{}, or text:{} for a language model. See: argosy train --list data",
+               path,
                path,
                path);
   return find_entry(kData, data_sets(), set);

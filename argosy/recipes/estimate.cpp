@@ -63,6 +63,7 @@ struct Subject {
   std::string name{};
   std::shared_ptr<torch::nn::Module> module{};
   LossOf loss{};
+  std::string batch{};  ///< in words
   int64_t batch_bytes = 0;
   std::optional<engine::StepMemory> step{};  ///< unset: there is no formula
 };
@@ -91,6 +92,7 @@ Subject language_model(const TrainSettings& settings, bool divided) {
                 windows.add_(number).remainder_(classes);
                 return gpt->loss(windows.narrow(1, 0, length), windows.narrow(1, 1, length));
               },
+          .batch = fmt::format("{} windows of {} tokens", settings.batch_size, text::count(length)),
           .batch_bytes = static_cast<int64_t>(windows.nbytes()),
           .step = text::step_memory(shape,
                                     {.sequences = settings.batch_size,
@@ -126,6 +128,7 @@ Subject picture_model(const TrainSettings& settings, const ModelEntry& entry, co
                 pictures.fill_(static_cast<double>(number));
                 return built.forward(pictures).square().mean();
               },
+          .batch = fmt::format("{} pictures", settings.batch_size),
           .batch_bytes = static_cast<int64_t>(pictures.nbytes())};
 }
 
@@ -264,7 +267,7 @@ parallel::EstimateOptions options_for(const EstimateSettings& settings, const Ax
                "--hosts {} do not divide the mesh's {} processes evenly",
                settings.hosts,
                ranks);
-  const bool divides = axes.shards && training.sharding_stage == 3;
+  const bool divides = axes.shards && training.stage() == 3;
   parallel::EstimateOptions options{.ranks = static_cast<int>(ranks),
                                     .virtual_ranks = training.virtual_ranks,
                                     .micro_batches = training.accumulate};
@@ -281,8 +284,8 @@ parallel::EstimateOptions options_for(const EstimateSettings& settings, const Ax
     }
   }
   const bool over_hosts = axes.shards && settings.hosts > 1;
-  options.scatter_gradients = over_hosts && training.sharding_stage == 2;
-  options.divide_state = over_hosts && training.sharding_stage == 1;
+  options.scatter_gradients = over_hosts && training.stage() == 2;
+  options.divide_state = over_hosts && training.stage() == 1;
   options.states = states_of(training);
   return options;
 }
@@ -339,7 +342,7 @@ EstimateResult estimate(const EstimateSettings& settings) {
   const bool divides = options.wrapping.shard.has_value() && options.ranks > 1;
   Subject subject =
       entry.language ? language_model(training, divides) : picture_model(training, entry, spec);
-  EstimateResult result{.model = subject.name, .ranks = options.ranks};
+  EstimateResult result{.model = subject.name, .batch = subject.batch, .ranks = options.ranks};
   for (const at::Tensor& parameter : subject.module->parameters()) {
     result.parameters += parameter.numel();
   }
@@ -395,7 +398,8 @@ std::string to_string(const EstimateResult& result) {
   }
   line("activations",
        each.activations,
-       result.counted_activations ? "counted in a step of one process: there is no formula" : "");
+       "of " + result.batch +
+           (result.counted_activations ? ", counted in a step: there is no formula" : ""));
   line("at most in a step", each.most(), "in " + each.moment);
   if (result.measured_most) {
     line("  measured", *result.measured_most);

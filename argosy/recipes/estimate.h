@@ -25,6 +25,7 @@ struct EstimateSettings {
 /// What estimate() has found.
 struct EstimateResult {
   std::string model{};              ///< with all of its options
+  std::string batch{};              ///< of a pass: "32 windows of 512 tokens"
   parallel::MemoryEstimate each{};  ///< of a process
   int ranks = 1;
   int64_t parameters = 0;  ///< numbers

@@ -49,8 +49,8 @@ Speaker speaker_of(const GenerateSettings& settings) {
   if (const auto shape = hugging_face_shape(settings.checkpoint); shape && settings.model.empty()) {
     return of_hugging_face(settings, *shape);
   }
-  const RunWeights weights = weights_in(settings.checkpoint);
   const std::optional<StoredRecipe> run = find_description(settings.checkpoint);
+  const RunWeights weights = weights_in(settings.checkpoint, run);
   const std::string model = said(settings.model, run, &TrainSettings::model, settings);
   const Spec spec = parse_spec(kModels, model);
   ARGOSY_CHECK(find_entry(kModels, models(), spec.name).language,

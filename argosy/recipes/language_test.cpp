@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -139,8 +140,8 @@ TEST_F(OfText, TheSameWeightsOnEveryLayout) {
   one.num_iters = 5;
   const Json alone = trained(1, one);
   EXPECT_EQ(alone["steps"], 5);
-  const std::vector<std::tuple<int, std::string, int64_t, bool>> layouts{
-      {2, "", 3, false},
+  const std::vector<std::tuple<int, std::string, std::optional<int64_t>, bool>> layouts{
+      {2, "", {}, false},
       {2, "sharding", 3, true},
       {3, "sharding=3", 2, false},
       {4, "dp_degree=2,sharding_degree=-1", 3, false},

@@ -120,25 +120,25 @@ fleet::DistributedStrategy strategy_of(const TrainSettings& settings) {
   const std::map<std::string, int64_t> axes = mesh_of(settings.mesh);
   const bool sharding = axes.contains("sharding");  // of one process too: the types are the same
   const bool pure = settings.amp == kPure;
-  const bool divides = sharding && settings.sharding_stage == 3;
-  ARGOSY_CHECK(sharding || settings.sharding_stage == TrainSettings().sharding_stage,
+  const bool divides = sharding && settings.stage() == 3;
+  ARGOSY_CHECK(sharding || !settings.sharding_stage.has_value(),
                "recipes.train",
                "--sharding_stage {} is about the axis sharding: add --mesh sharding=N, or "
-               "--mesh sharding for all processes; or give --sharding_stage 3, the default",
-               settings.sharding_stage);
+               "--mesh sharding for all processes",
+               settings.stage());
   ARGOSY_CHECK(divides || (!pure && settings.offload_folder.empty()),
                "recipes.train",
                "--amp {} and --offload_folder are about parameters that processes divide: add "
                "--mesh sharding=N, and --sharding_stage 3",
                kPure);
-  return {.sync_batch_norm = settings.sync_bn,
-          .memory_format = *engine::memory_format(settings.memory_format),
-          .amp = pure,
-          .amp_configs = {.use_pure_bf16 = pure},
-          .hybrid_configs = axes,
-          .sharding = sharding,
-          .sharding_configs = {.stage = settings.sharding_stage,
-                               .offload_folder = settings.offload_folder}};
+  return {
+      .sync_batch_norm = settings.sync_bn,
+      .memory_format = *engine::memory_format(settings.memory_format),
+      .amp = pure,
+      .amp_configs = {.use_pure_bf16 = pure},
+      .hybrid_configs = axes,
+      .sharding = sharding,
+      .sharding_configs = {.stage = settings.stage(), .offload_folder = settings.offload_folder}};
 }
 
 void join(const TrainSettings& settings) {

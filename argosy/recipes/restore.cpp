@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -55,8 +54,8 @@ void take_constants(PictureAssembly& assembly, const StoredRecipe& about) {
   }
 }
 
-/// The path, and not what is in it.
-// A run that goes on has weights of its former end.
+/// Returns the later of model.pt and the newest checkpoint: a run that goes on has weights of its
+/// former end.
 std::string newest_weights(const std::string& path) {
   std::error_code error;
   const fs::path run(path);
@@ -67,7 +66,8 @@ std::string newest_weights(const std::string& path) {
     if (newest.empty() && fs::is_directory(folder, error) &&
         !checkpoint::is_checkpoint(run.string())) {
       const checkpoint::Newest found = checkpoint::find_newest(folder.string());
-      remarks = found.remarks();
+      const std::vector<std::string> more = found.remarks();
+      remarks.insert(remarks.end(), more.begin(), more.end());
       newest = found.path.value_or("");
     }
   }
@@ -89,33 +89,32 @@ std::string newest_weights(const std::string& path) {
 
 }  // namespace
 
-RunWeights weights_in(const std::string& path) {
+RunWeights weights_in(const std::string& path, const std::optional<StoredRecipe>& run) {
   const std::string weights = newest_weights(path);
-  const std::optional<StoredRecipe> run = find_description(path);
   return {.path = weights,
           .averaged = run.has_value() && run->settings.ema.has_value() &&
                       checkpoint::weights_kind(weights) == checkpoint::WeightsKind::kFolder};
 }
 
-void load_weights(const torch::nn::Module& module,
-                  const RunWeights& weights,
-                  const checkpoint::ReadWeightsOptions& read,
-                  bool convert_dtype) {
-  const engine::LoadOptions load{.partial = true, .convert_dtype = convert_dtype};
-  const engine::LoadResult done = checkpoint::load_weights(module, weights.path, read, load);
-  const bool lacks = std::ranges::any_of(
-      done.missing, [](const std::string& name) { return !name.ends_with("num_batches_tracked"); });
-  if (lacks || !done.unexpected.empty() || !done.mismatched.empty()) {
-    throw CheckpointError(
-        "recipes.restore",
-        "these are not the weights of the model, whose options --model takes: " + done.to_string(),
-        {weights.path, {}});
-  }
+RunWeights weights_in(const std::string& path) {
+  const std::string weights = newest_weights(path);
+  const bool of_checkpoint = checkpoint::weights_kind(weights) == checkpoint::WeightsKind::kFolder;
+  return weights_in(weights, of_checkpoint ? read_description(path) : std::nullopt);
+}
+
+engine::LoadResult load_weights(const torch::nn::Module& module,
+                                const RunWeights& weights,
+                                const checkpoint::ReadWeightsOptions& read,
+                                engine::LoadOptions load) {
+  load.advice = "Give --model with the options with which it was trained.";
+  engine::LoadResult done = checkpoint::load_weights(module, weights.path, read, load);
   if (weights.averaged) {
     checkpoint::ReadWeightsOptions of_average = read;
     of_average.part = kAverage;
+    load.strict = false;
     checkpoint::load_weights(module, weights.path, of_average, load);
   }
+  return done;
 }
 
 engine::StateDict read_weights(const RunWeights& weights, checkpoint::ReadWeightsOptions options) {
@@ -133,9 +132,9 @@ engine::StateDict read_weights(const RunWeights& weights, checkpoint::ReadWeight
 
 Restored restore(const EvaluateSettings& settings,
                  std::shared_ptr<const datasets::Source> pictures) {
-  const RunWeights weights = weights_in(settings.weights);
   const std::optional<StoredRecipe> about = find_description(settings.weights);
   const bool described = about.has_value() && settings.model.empty();
+  const RunWeights weights = weights_in(settings.weights, described ? about : std::nullopt);
   Restored restored{.weights = weights.path};
   if (pictures != nullptr) {
     ARGOSY_CHECK(described && settings.data.empty() && !settings.image_size.has_value(),

@@ -55,7 +55,7 @@ program::Options options_of(TrainSettings& s) {
     {"--batch_size", "N", "Samples of a batch, per virtual rank", &s.batch_size, {.least = 1}, kLength},
     {"--virtual_ranks", "N", "Same bits on any number of processes; 0: the resumed training's, or processes", &s.virtual_ranks, {.least = 0, .most = fleet::kMostVirtualRanks}, kLength},
     {"--mesh", "AXES", "Processes by axis: dp=2,sharding=2; sharding alone: all of them", &s.mesh, {}, kDivided},
-    {"--sharding_stage --stage", "N", "What the axis sharding divides: 1 state; 2 gradients too; 3 parameters too", &s.sharding_stage, {.least = 1, .most = 3}, kDivided},
+    {"--sharding_stage --stage", "N", "What the axis sharding divides: 1 state; 2 gradients too; 3 parameters too (unset: 3)", &s.sharding_stage, {.least = 1, .most = 3}, kDivided},
     {"--offload_folder", "FOLDER", "Where the optimizer's state and masters lie in files, in stage 3", &s.offload_folder, {}, kDivided},
     {"--recompute", "", "Computes a language model's blocks again in backward, for less memory", &s.recompute, {}, kDivided},
     {"--accumulate", "N", "Batches of an update", &s.accumulate, {.least = 1}, kLength},

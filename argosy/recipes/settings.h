@@ -25,7 +25,7 @@ struct TrainSettings {
   std::string tokenizer = "bytes";      ///< see text::open_tokenizer()
   std::optional<int64_t> sequence_length{};  ///< tokens of a window of text
   std::string mesh{};                        ///< "dp=2,sharding=2"; empty: dp only
-  int64_t sharding_stage = 3;                ///< of the mesh's axis "sharding"
+  std::optional<int64_t> sharding_stage{};   ///< of the mesh's axis "sharding"; unset: 3
   std::string offload_folder{};              ///< of the optimizer's state; empty: in memory
   bool recompute = false;                    ///< blocks of a language model, in backward
   std::string sample{};       ///< text that a language model continues after each epoch
@@ -57,6 +57,8 @@ struct TrainSettings {
       save_freq{};        ///< updates between two checkpoints; there is one after each epoch anyway
   int64_t keep_last = 3;  ///< number of checkpoints to keep; 0: all
   std::string resume = "never";
+
+  [[nodiscard]] int64_t stage() const { return sharding_stage.value_or(3); }
 };
 
 /// The settings of `argosy evaluate`.

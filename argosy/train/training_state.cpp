@@ -130,7 +130,11 @@ void restore_model(const Core& core,
   if (model == nullptr) {
     throw CheckpointError("train.resume", "the checkpoint has no model", {.path = path});
   }
-  engine::load_state_dict(*core.network.module, *model, {.source = path});
+  engine::load_state_dict(*core.network.module,
+                          *model,
+                          {.source = path,
+                           .advice = "Resume with the options of the model with which the "
+                                     "training began, or train in another folder."});
 }
 
 /// Collective. The state of an optimizer lies as its weights do.

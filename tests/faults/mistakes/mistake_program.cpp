@@ -45,6 +45,14 @@ void show_own_loss() {
   fleet::print("of all ranks {}\n", mean.compute(fleet::group()));
 }
 
+/// Trains a module that no wrapper knows.
+void train_bare() {
+  torch::nn::Linear net(4, 1);
+  optim::SGD optimizer(net, {.lr = 0.1});
+  net(torch::ones({2, 4})).mean().backward();
+  optimizer.step();
+}
+
 void make(std::string_view mistake) {
   if (mistake == "rank_0_reduces_then_all_train") {
     reduce_on_rank_0();
@@ -58,6 +66,8 @@ void make(std::string_view mistake) {
     show_own_loss();
   } else if (mistake == "stage_without_sharding") {
     train(1);
+  } else if (mistake == "bare_training") {
+    train_bare();
   } else {
     throw UsageError("mistake_program", "there is no such mistake");
   }
@@ -72,8 +82,12 @@ int main(int argc, char** argv) {
     strategy = {.sharding = true, .sharding_configs = {.stage = 4}};
   } else if (mistake == "stage_without_sharding") {
     strategy = {.sharding_configs = {.stage = 2}};
+  } else if (mistake == "bare_training") {
+    strategy = {.sharding = true};
   }
   fleet::init(strategy, {.timeout = std::chrono::seconds(5)});
   make(mistake);
-  fleet::stop_worker();
+  if (mistake != "bare_training") {  // which is told at exit, too
+    fleet::stop_worker();
+  }
 }

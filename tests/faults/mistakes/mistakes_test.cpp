@@ -95,6 +95,14 @@ TEST(Mistakes, TheSamplerOfTrainingInAnEvaluation) {
   EXPECT_THAT(mistake.job.err(), HasSubstr("evaluation_sampler"));
 }
 
+TEST(Mistakes, ATrainingThatNothingDivides) {
+  Mistake mistake("bare_training");
+  EXPECT_EQ(mistake.code, 0) << mistake.job.err();
+  EXPECT_THAT(mistake.job.err(),
+              HasSubstr("the strategy has .sharding, and none of the 2 ranks' models went through "
+                        "distributed_model()"));
+}
+
 TEST(Mistakes, TheLossOfRank0IsNotTakenForEverybodys) {
   Mistake mistake("own_loss");
   EXPECT_EQ(mistake.code, 0) << mistake.job.err();
