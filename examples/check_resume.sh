@@ -55,6 +55,7 @@ for file in text.pth missing.pth; do
   status=0
   "$program" "$data" --resume "$file" "$@" >out 2>err || status=$?
   cat err
+  sed -i '/ warning matrix products /d' err # without the launcher, on some processors
   [[ $status == 1 && $(wc -l <err) == 1 ]] && grep -q "$file" err ||
     fail "expected one line about $file and exit code 1, got exit code $status"
 done
