@@ -27,7 +27,7 @@ PEERS ?= $(wildcard .venv-peers/bin/python)
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
+.PHONY: help demo test deb deb-check test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -82,6 +82,12 @@ install: deps-build ## Build and install library, headers and launcher under PRE
 	@scripts/quiet.sh "building$(if $(wildcard $(BUILD)/bin/argosy),, (a few minutes the first time))" build/install-build.log cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_installed
 	@scripts/quiet.sh "installing under $(PREFIX)" build/install.log cmake --install $(BUILD) --prefix $(PREFIX)
 	@echo "argosy: installed: $(PREFIX)/bin/argosy; in a project: -DCMAKE_PREFIX_PATH=$(PREFIX); docs/guides: in $(PREFIX)/share/doc/argosy"
+
+deb: deps-deb ## Debian packages of what is committed, for the release of Debian that this is, in build/deb
+	@packaging/deb.sh build/deb
+
+deb-check: deps-deb ## Install build/deb's packages in a bare root, run their tests, upgrade and purge them (root)
+	@packaging/root.sh bookworm build/deb -- /mnt/source/packaging/try_deb.sh /mnt
 
 clean: ## Remove the build folder
 	rm -rf build

@@ -7,6 +7,12 @@ foreach(_room IN LISTS _rooms)
   string(REGEX REPLACE "[|].*" "" _room "${_room}")
   add_dependencies(argosy_installed argosy_${_room})
 endforeach()
+if(ARGOSY_SHARED)
+  add_dependencies(argosy_installed argosy_shared)
+  get_filename_component(ARGOSY_TORCH_FOLDER ${ARGOSY_TORCH_LIB_torch} DIRECTORY)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/argosy.pc.in ${PROJECT_BINARY_DIR}/argosy.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/argosy.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 # As README and messages name them, with all that they link to (install.consumer looks).
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}

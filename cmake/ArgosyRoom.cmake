@@ -163,7 +163,7 @@ function(argosy_room name)
   if(name MATCHES "^(${ARGOSY_STEERING_ROOMS})(\\.|$)")
     target_compile_options(argosy_${name} PRIVATE "${ARGOSY_STEERING_OPTIONS}")
   endif()
-  install(TARGETS argosy_${name} EXPORT argosyTargets FILE_SET HEADERS)
+  argosy_install_archive(argosy_${name})
   list(JOIN A_DEPS "," deps) # a semicolon would split the entry
   list(JOIN A_PRIVATE_DEPS "," private_deps)
   set(files ${A_HEADERS} ${A_SOURCES})

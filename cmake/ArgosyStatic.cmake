@@ -44,7 +44,9 @@ foreach(_library IN ITEMS gRPC::grpc++ absl::synchronization protobuf::libprotob
   target_link_libraries(argosy_rpc INTERFACE "$<$<NOT:${_static}>:${_library}>")
 endforeach()
 target_link_libraries(argosy_symbolize INTERFACE "$<$<NOT:${_static}>:absl::symbolize>")
-install(TARGETS argosy_rpc argosy_symbolize EXPORT argosyTargets)
+if(NOT ARGOSY_SHARED)
+  install(TARGETS argosy_rpc argosy_symbolize EXPORT argosyTargets)
+endif()
 
 # At a fixed address as well: 34,000 places in gRPC's tables would else be relocated at each start.
 function(argosy_link_statically target)

@@ -1,8 +1,12 @@
 # What find_package(argosy) needs to be there.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
-find_dependency(OpenMP COMPONENTS CXX)
 find_dependency(fmt)
+find_dependency(nlohmann_json)
+if(_argosy_shared) # libargosy.so knows itself what it needs
+  return()
+endif()
+find_dependency(OpenMP COMPONENTS CXX)
 find_dependency(spdlog)
 find_dependency(ZLIB)
 find_dependency(LibArchive)
@@ -12,7 +16,6 @@ find_dependency(Protobuf)
 find_dependency(absl CONFIG)
 find_dependency(gRPC CONFIG QUIET) # it would report what it does without
 find_dependency(Gloo)
-find_dependency(nlohmann_json)
 find_dependency(JPEG)
 find_dependency(PNG)
 find_dependency(TIFF)
