@@ -76,7 +76,7 @@ class StagedTransfer final : public transport::Transfer {
   ~StagedTransfer() override {
     if (!over_) {
       static std::mutex mutex;
-      static auto& kept = *new std::vector<OnDevice>;
+      static std::vector<OnDevice> kept;
       const std::lock_guard lock(mutex);
       kept.push_back(memory_);
     }
