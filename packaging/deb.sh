@@ -7,7 +7,9 @@ cd "$(dirname "$0")/.."
 die() { echo "argosy: $*" >&2; exit 1; }
 
 [[ $# -eq 1 ]] || die "usage: packaging/deb.sh OUT"
-command -v dpkg-buildpackage dh help2man >/dev/null || die "run first: scripts/install_deps.sh deb"
+for tool in dpkg-buildpackage dh help2man lintian; do
+  command -v "$tool" >/dev/null || die "there is no $tool. Run first: scripts/install_deps.sh deb"
+done
 mkdir -p "$1"
 out=$(realpath "$1")
 version=$(dpkg-parsechangelog -l packaging/debian/changelog -S Version)

@@ -9,7 +9,7 @@ die() { echo "argosy: $*" >&2; exit 1; }
 
 [[ $# -ge 4 && $3 == -- ]] || die "usage: packaging/root.sh RELEASE FOLDER -- COMMAND..."
 [[ $EUID -eq 0 ]] || die "packaging/root.sh makes a root of Debian, which needs root"
-command -v debootstrap unshare >/dev/null || die "run first: scripts/install_deps.sh deb"
+command -v debootstrap >/dev/null || die "run first: scripts/install_deps.sh deb"
 release=$1 folder=$(realpath "$2")
 shift 3
 kept=build/roots/$release.tar
@@ -32,7 +32,7 @@ else
   tar -x -C "$root" -f "$kept"
 fi
 echo "deb $mirror $release main" >"$root/etc/apt/sources.list"
-apt-config dump | grep -E '^Acquire::(https?|Check-|Retries)' >"$root/etc/apt/apt.conf.d/00host" || true
+apt-config dump | sed -nE '/^Acquire::(https?|Check-|Retries)/p' >"$root/etc/apt/apt.conf.d/00host"
 for file in resolv.conf hosts ssl/certs/ca-certificates.crt; do
   [[ ! -e /etc/$file ]] || cp -L --remove-destination "/etc/$file" "$root/etc/$file"
 done

@@ -36,7 +36,7 @@ echo "upgraded: $(dpkg-query -W -f '${Package} ${Version}, ' '*argosy*')"
 
 mapfile -t packages < <(dpkg-query -W -f '${Package}\n' '*argosy*')
 apt-get -qq purge -y "${packages[@]}" >/tmp/purge.log 2>&1
-left=$(dpkg-query -W -f '${db:Status-Abbrev}${Package} ' '*argosy*' 2>/dev/null | grep -E '^[hi]' || true)
+left=$(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' | sed -n '/argosy/p') # of all: none of that name is an error
 [[ -z $left ]] || fail "still there: $left"
 left=$(find / -xdev \( -path /proc -o -path /mnt -o -path /tmp -o -path /root -o -path /var/lib/apt -o -path /var/cache -o -path /var/log \) -prune -o -iname '*argosy*' -print)
 [[ -z $left ]] || fail "left behind: $left"
