@@ -17,15 +17,27 @@
 namespace argosy::optim {
 namespace {
 
+/// Of 16 bits an average would stand still: its steps are smaller than half of the last digit.
+at::ScalarType type_of_average(const at::Tensor& own) {
+  const at::ScalarType type = own.scalar_type();
+  return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
+}
+
 bool fits(const at::Tensor& own, const at::Tensor* given) {
   return given != nullptr && given->defined() && given->sizes() == own.sizes() &&
-         given->scalar_type() == own.scalar_type();
+         (given->scalar_type() == type_of_average(own) ||
+          given->scalar_type() == own.scalar_type());
 }
 
 /// What this process has of a tensor: where ranks divide it its part, flat.
 at::Tensor values_here(const at::Tensor& own, bool to_write = false) {
   const auto part = engine::own_part(own, to_write);
   return part.has_value() ? part->elements : own.detach();
+}
+
+/// The same in the type of its average.
+at::Tensor values_to_average(const at::Tensor& own) {
+  return values_here(own).to(type_of_average(own));
 }
 
 /// The tensor itself where ranks divide it, to know later how they did.
@@ -71,7 +83,7 @@ void ExponentialMovingAverage::add(const engine::NamedTensors& tensors) {
         own_, [&own = tensor](const auto& entry) { return entry.second.is_same(own); });
     if (tensor.defined() && !known) {
       own_.emplace_back(name, tensor);
-      averages_.push_back(values_here(tensor).clone());
+      averages_.push_back(values_to_average(tensor).clone());
       divided_.push_back(as_divided(tensor));
     }
   }
@@ -108,7 +120,7 @@ void ExponentialMovingAverage::update() {
                            ? std::min(options_.decay, (1 + n) / (10 + n))
                            : options_.decay;
   for (std::size_t i = 0; i < own_.size(); ++i) {
-    const at::Tensor values = values_here(own_[i].second);
+    const at::Tensor values = values_to_average(own_[i].second);
     move_average_here(i);
     if (num_updates_ == 0 || !averages_[i].is_floating_point()) {
       averages_[i].copy_(values);
@@ -220,7 +232,8 @@ void ExponentialMovingAverage::load_state_dict(const EmaState& state) {
     const at::Tensor& own = own_[i].second;
     const at::Tensor& saved = state.averages.at(own_[i].first);
     const auto part = engine::own_part(own);
-    averages_[i] = part.has_value() ? at::empty_like(part->elements) : at::empty_like(own.detach());
+    averages_[i] = at::empty_like(part.has_value() ? part->elements : own.detach(),
+                                  own.options().dtype(type_of_average(own)).requires_grad(false));
     averages_[i].copy_(part.has_value() ? engine::elements_like(own, saved, part->range)
                                         : engine::values_of(saved));
     divided_[i] = as_divided(own);

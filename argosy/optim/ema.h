@@ -55,8 +55,9 @@ struct EmaState {
 /// apply(), restore() and load_state_dict() are then for all ranks alike. A model may be wrapped
 /// again while it is not applied, and divided in another way: the next update() or apply() gathers
 /// the averages then. Not thread-safe.
+/// Averages of 16-bit weights are f32.
 /// Cost: update() reads weights and averages and writes the averages. The memory is one copy of the
-/// weights, or two while applied.
+/// weights (in f32), or two while applied.
 /// Source: Polyak & Juditsky, 1992; torch/optim/swa_utils.py of 2.x, AveragedModel with
 ///   get_ema_multi_avg_fn; paddle.static.ExponentialMovingAverage for apply() and restore().
 class ExponentialMovingAverage final {

@@ -1,5 +1,7 @@
 #include "argosy/optim/ema.h"
 
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -142,6 +144,31 @@ TEST(ExponentialMovingAverage, ResumesWhereItStood) {
       torch::equal(straight.state_dict().averages.at("w"), resumed.state_dict().averages.at("w")));
   EXPECT_FALSE(torch::equal(saved.averages.at("w"), resumed.state_dict().averages.at("w")))
       << "loading copies";
+}
+
+/// The tenth part of a last digit a step.
+TEST(ExponentialMovingAverage, Of16BitWeightsDoesNotStandStill) {
+  torch::Tensor w = torch::ones({1}, torch::kBFloat16);
+  ExponentialMovingAverage ema(NamedTensors{{"w", w}}, {.decay = 0.999});
+  ema.update();
+  w.fill_(2);
+  for (int n = 0; n < 200; ++n) {
+    ema.update();
+  }
+  const double expected = 2 - std::pow(0.999, 200);
+  EXPECT_NEAR(ema.state_dict().averages.at("w").item<double>(), expected, 1e-5);
+  ema.apply();
+  EXPECT_EQ(w.scalar_type(), torch::kBFloat16);
+  EXPECT_NEAR(w.item<double>(), expected, 0.004);
+  ema.restore();
+  EXPECT_EQ(w.item<double>(), 2);
+
+  ExponentialMovingAverage other(NamedTensors{{"w", w}}, {.decay = 0.999});
+  other.load_state_dict(ema.state_dict());
+  other.update();
+  ema.update();
+  EXPECT_EQ(other.state_dict().averages.at("w").item<double>(),
+            ema.state_dict().averages.at("w").item<double>());
 }
 
 TEST(ExponentialMovingAverage, MistakesAreNamed) {
