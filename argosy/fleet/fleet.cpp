@@ -52,6 +52,7 @@ struct Job {
   std::vector<std::weak_ptr<optim::OptimizerImpl>> prepared;  // by distributed_optimizer()
   std::string run_dir;
   bool told_of_kernels = false;
+  bool deals_samples = false;     // which a training does, or an evaluation
   bool in_passes = false;         // of an update of fleet::updates()
   uint64_t versions_in_pass = 0;  // of the parameters, where there is only one virtual rank
 };
@@ -123,13 +124,14 @@ void agree_on_virtual_ranks(int64_t wanted, bool tells, const comm::Group& group
   }
 }
 
-/// Replicas that train apart from each other look like a training.
+/// Replicas that train apart from each other look like a training. It has dealt samples: a program
+/// that fails before has other worries.
 void tell_if_nothing_is_divided() {
-  if (slot().has_value() && slot()->strategy.sharding && slot()->distributed.empty() &&
-      slot()->group.size() > 1 && slot()->group.rank() == 0) {
+  if (slot().has_value() && slot()->deals_samples && slot()->strategy.shards() &&
+      slot()->group.size() > 1 && slot()->group.rank() == 0 && !parallel::ddp::Core::any_made()) {
     log::warn(
-        "[fleet.distributed_model] the strategy has .sharding, and none of the {} ranks' models "
-        "went through distributed_model(): nothing was divided, or averaged",
+        "[fleet.distributed_model] the strategy divides models (sharding), and rank 0 of {} gave "
+        "none to distributed_model(): nothing was divided, or averaged",
         slot()->group.size());
   }
 }
@@ -300,7 +302,8 @@ void init(const DistributedStrategy& strategy,
                "called twice in one process. Call stop_worker() before a second init().");
   strategy.validate();
   const rendezvous::JobEnvironment environment = rendezvous::read_environment();
-  engine::setup_cpu({.local_world_size = std::max(1, environment.local_world_size)});
+  engine::setup_cpu({.local_world_size = std::max(1, environment.local_world_size),
+                     .local_rank = environment.local_rank});
   // First: what the device's driver does at the end of the program then comes after groups are
   // closed.
   const c10::Device device = use_device(device_word, environment.local_rank);
@@ -317,14 +320,16 @@ void init(const DistributedStrategy& strategy,
                      .distributed = {},
                      .prepared = {},
                      .run_dir = {},
-                     .told_of_kernels = false});
+                     .told_of_kernels = false,
+                     .deals_samples = false});
   if (strategy.virtual_ranks > 0) {
     engine::use_threads(1);
   }
   try {
     detail::deal_to(0);
   } catch (...) {
-    stop_worker();
+    slot()->group.destroy();
+    slot().reset();
     throw;
   }
   if (const std::vector<std::string> idle = strategy.idle_configs();
@@ -412,6 +417,7 @@ data::DistributedBatchSampler distributed_batch_sampler(int64_t dataset_size,
   ARGOSY_CHECK(dataset_size != 0 || !options.shuffle,
                "fleet.distributed_batch_sampler",
                "the data set is empty: there is nothing to shuffle. Is its path right?");
+  job("distributed_batch_sampler").deals_samples = true;
   return data::DistributedBatchSampler(dataset_size,
                                        {.batch_size = options.batch_size,
                                         .num_replicas = worker_num(),
@@ -425,6 +431,7 @@ data::DistributedBatchSampler distributed_batch_sampler(int64_t dataset_size,
 
 data::BucketBatchSampler bucket_batch_sampler(std::span<const int64_t> lengths,
                                               const BucketSamplerOptions& options) {
+  job("bucket_batch_sampler").deals_samples = true;
   return data::BucketBatchSampler(lengths,
                                   {.batch_size = options.batch_size,
                                    .num_replicas = worker_num(),

@@ -71,6 +71,7 @@ std::shared_ptr<torch::nn::Module> checked(std::shared_ptr<torch::nn::Module> mo
 struct Living {
   std::mutex mutex{};
   std::vector<Core*> all{};
+  bool any_made = false;
 };
 
 /// It outlives the wrappers of a program's statics.
@@ -174,6 +175,7 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
   engine::release_free_memory();  // what building and loading the model has left
   const std::lock_guard lock(living().mutex);
   living().all.push_back(this);
+  living().any_made = true;
 }
 
 /// What the reducer does where there is one.
@@ -387,6 +389,11 @@ Core::~Core() {
   }
   const std::lock_guard lock(living().mutex);
   std::erase(living().all, this);
+}
+
+bool Core::any_made() {
+  const std::lock_guard lock(living().mutex);
+  return living().any_made;
 }
 
 void Core::for_each(const comm::Group& group, const std::function<void(Core&)>& each) {

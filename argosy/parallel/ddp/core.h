@@ -91,6 +91,8 @@ class Core final {
   void end_update();
   /// Forgets an update that was left.
   void abandon_update() noexcept;
+  /// True once this process has made a wrapper, on whatever group.
+  [[nodiscard]] static bool any_made();
   /// Calls `each` with the wrappers of this process on `group`, in the order of their construction.
   static void for_each(const comm::Group& group, const std::function<void(Core&)>& each);
 

@@ -47,10 +47,16 @@ void show_own_loss() {
 
 /// Trains a module that no wrapper knows.
 void train_bare() {
+  static_cast<void>(fleet::distributed_batch_sampler(8, {.batch_size = 2}));
   torch::nn::Linear net(4, 1);
   optim::SGD optimizer(net, {.lr = 0.1});
   net(torch::ones({2, 4})).mean().backward();
   optimizer.step();
+}
+
+void wrap_without_the_fleet() {
+  static_cast<void>(fleet::distributed_batch_sampler(8, {.batch_size = 2}));
+  const auto model = parallel::fully_shard(torch::nn::Linear(4, 1), fleet::mesh());
 }
 
 void make(std::string_view mistake) {
@@ -68,6 +74,8 @@ void make(std::string_view mistake) {
     train(1);
   } else if (mistake == "bare_training") {
     train_bare();
+  } else if (mistake == "own_wrapper") {
+    wrap_without_the_fleet();
   } else {
     throw UsageError("mistake_program", "there is no such mistake");
   }
@@ -82,7 +90,7 @@ int main(int argc, char** argv) {
     strategy = {.sharding = true, .sharding_configs = {.stage = 4}};
   } else if (mistake == "stage_without_sharding") {
     strategy = {.sharding_configs = {.stage = 2}};
-  } else if (mistake == "bare_training") {
+  } else if (mistake == "bare_training" || mistake == "own_wrapper") {
     strategy = {.sharding = true};
   }
   fleet::init(strategy, {.timeout = std::chrono::seconds(5)});

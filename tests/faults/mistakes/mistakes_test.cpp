@@ -99,8 +99,14 @@ TEST(Mistakes, ATrainingThatNothingDivides) {
   Mistake mistake("bare_training");
   EXPECT_EQ(mistake.code, 0) << mistake.job.err();
   EXPECT_THAT(mistake.job.err(),
-              HasSubstr("the strategy has .sharding, and none of the 2 ranks' models went through "
+              HasSubstr("the strategy divides models (sharding), and rank 0 of 2 gave none to "
                         "distributed_model()"));
+}
+
+TEST(Mistakes, AWrapperThatTheFleetDidNotMakeIsNone) {
+  Mistake mistake("own_wrapper");
+  EXPECT_EQ(mistake.code, 0) << mistake.job.err();
+  EXPECT_THAT(mistake.job.err(), testing::Not(HasSubstr("nothing was divided")));
 }
 
 TEST(Mistakes, TheLossOfRank0IsNotTakenForEverybodys) {
