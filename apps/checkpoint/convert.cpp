@@ -91,11 +91,29 @@ recipes::RunWeights weights_of(const std::string& path, const std::string& part)
   return found;
 }
 
+/// Who evaluates such a checkpoint takes the average.
+void tell_of_average(const recipes::RunWeights& from, const std::string& part) {
+  if (part.empty() && !from.averaged &&
+      checkpoint::weights_kind(from.path) == checkpoint::WeightsKind::kFolder) {
+    const checkpoint::Checkpoint given(from.path);
+    if (std::ranges::count(given.manifest().parts, "ema") > 0) {
+      log::warn("{} has the weights and their average. Taken: the weights. The average: --part ema",
+                from.path);
+    }
+  }
+}
+
 /// Errors: CheckpointError unless all weights are the model's. Paddle keeps no counts of batches.
 void fill(const torch::nn::Module& module,
           const recipes::RunWeights& from,
           const checkpoint::ReadWeightsOptions& options) {
-  const engine::LoadResult done = recipes::load_weights(module, from, options, {.strict = false});
+  const engine::LoadResult done = recipes::load_weights(
+      module,
+      from,
+      options,
+      {.strict = false,
+       .advice = "Give --model with the options with which it was trained. Where only the types "
+                 "differ, leave it out."});
   const bool lacks = std::ranges::any_of(
       done.missing, [](const std::string& name) { return !name.ends_with("num_batches_tracked"); });
   if (lacks || !done.unexpected.empty()) {
@@ -163,6 +181,7 @@ int checkpoint_convert(const std::vector<std::string>& args) {
     options.renames.push_back(rename_of(text));
   }
   const recipes::RunWeights from = weights_of(path, part);
+  tell_of_average(from, part);
   options.part = part.empty() ? options.part : part;
   if (model.empty() && checkpoint::weights_kind(from.path) == checkpoint::WeightsKind::kPaddle) {
     log::warn(

@@ -128,7 +128,10 @@ weights=$("$program" checkpoint hash "$(ls -d averaged/checkpoints/step-* | tail
 [[ ${#averaged} -eq 64 && $weights != "$averaged" ]] || complain "a checkpoint's weights are its average: $weights"
 expect 0 "hash $weights" checkpoint convert averaged weights.safetensors --part model
 expect 0 "hash $weights" checkpoint convert averaged/checkpoints/step-000000016 named.safetensors
+expect 0 "Taken: the weights. The average: --part ema" checkpoint convert averaged/checkpoints/step-000000016 named.safetensors
 cp weights.safetensors averaged/checkpoints/ # nothing of the run counts for a file
+echo '{"options": {"flour": 3}}' >averaged/recipe.json
+expect 2 'averaged/recipe.json: unknown option --flour' checkpoint convert averaged more.safetensors
 echo '{"flour": 3}' >averaged/recipe.json
 expect 0 "hash $weights" checkpoint convert averaged/checkpoints/weights.safetensors copy.safetensors
 json resumed train --config first/recipe.json --run_dir cut --resume must

@@ -42,9 +42,9 @@ ordered_json to_json(const StoredRecipe& about) {
   return json;
 }
 
-StoredRecipe from_json(const ordered_json& json) {
+StoredRecipe from_json(const ordered_json& json, const std::string& file) {
   StoredRecipe about;
-  from_json(options_of(about.settings), json.at("options"));
+  take_options(about.settings, json.at("options"), file);
   about.changes = json.value("changes", std::vector<std::string>{});
   if (is_of_text(about)) {
     return about;
@@ -80,7 +80,8 @@ std::optional<StoredRecipe> read_description(const std::string& folder) {
   }
   try {
     return from_json(
-        ordered_json::parse(os::read_file(file.string()).or_throw<ConfigError>("recipes.config")));
+        ordered_json::parse(os::read_file(file.string()).or_throw<ConfigError>("recipes.config")),
+        file.string());
   } catch (const nlohmann::json::exception& wrong) {
     throw ConfigError(
         "recipes.config",

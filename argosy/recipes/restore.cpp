@@ -106,7 +106,9 @@ engine::LoadResult load_weights(const torch::nn::Module& module,
                                 const RunWeights& weights,
                                 const checkpoint::ReadWeightsOptions& read,
                                 engine::LoadOptions load) {
-  load.advice = "Give --model with the options with which it was trained.";
+  if (load.advice.empty()) {
+    load.advice = "Give --model with the options with which it was trained.";
+  }
   engine::LoadResult done = checkpoint::load_weights(module, weights.path, read, load);
   if (weights.averaged) {
     checkpoint::ReadWeightsOptions of_average = read;
@@ -134,7 +136,7 @@ Restored restore(const EvaluateSettings& settings,
                  std::shared_ptr<const datasets::Source> pictures) {
   const std::optional<StoredRecipe> about = find_description(settings.weights);
   const bool described = about.has_value() && settings.model.empty();
-  const RunWeights weights = weights_in(settings.weights, described ? about : std::nullopt);
+  const RunWeights weights = weights_in(settings.weights, about);
   Restored restored{.weights = weights.path};
   if (pictures != nullptr) {
     ARGOSY_CHECK(described && settings.data.empty() && !settings.image_size.has_value(),

@@ -212,6 +212,21 @@ TEST_F(ARun, IsRepeatedToTheBitByWhatItStored) {
   EXPECT_NE(in_job(1, [&] { return train(again); })["weights_hash"], once["weights_hash"]);
 }
 
+/// Recipes of before said 3 where nothing was divided.
+TEST_F(ARun, AStageOutOfAFileCountsWhereTheMeshDivides) {
+  std::ofstream(path("recipe.json")) << R"({"options": {"sharding_stage": 3}})";
+  const auto stage_of = [&](std::vector<std::string> words) {
+    TrainSettings read;
+    words.insert(words.end(), {"--config", path("recipe.json")});
+    EXPECT_FALSE(parse_with_config({.what = "", .name = ""}, options_of(read), words, read));
+    return read.sharding_stage;
+  };
+  EXPECT_EQ(stage_of({}), std::nullopt);
+  EXPECT_EQ(stage_of({"--mesh", "dp=2"}), std::nullopt);
+  EXPECT_EQ(stage_of({"--mesh", "sharding=2"}), 3);
+  EXPECT_EQ(stage_of({"--sharding_stage", "2"}), 2);  // which is about an axis that is not there
+}
+
 TEST_F(ARun, TheSeedDrawsOrderAndAugmentationToo) {
   const Json first = in_job(1, [&] { return train(settings()); });
   TrainSettings from_there = settings();

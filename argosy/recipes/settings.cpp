@@ -159,6 +159,17 @@ nlohmann::ordered_json read_options(const std::string& from) {
   return json;
 }
 
+void take_options(TrainSettings& settings,
+                  const nlohmann::ordered_json& json,
+                  const std::string& file) {
+  try {
+    from_json(options_of(settings), json);
+  } catch (const UsageError& error) {
+    const std::string what = error.what();  // "[where] what is wrong"
+    throw ConfigError("recipes.config", file + ": " + what.substr(what.find(' ') + 1));
+  }
+}
+
 bool parse_with_config(const program::HelpText& about,
                        program::Options options,
                        const std::vector<std::string>& words,
@@ -171,13 +182,13 @@ bool parse_with_config(const program::HelpText& about,
   if (from.empty()) {
     return false;
   }
-  try {
-    from_json(options_of(settings), read_options(from));
-  } catch (const UsageError& error) {
-    const std::string what = error.what();  // "[where] what is wrong"
-    throw ConfigError("recipes.config", from + ": " + what.substr(what.find(' ') + 1));
+  const bool stage_given = settings.sharding_stage.has_value();
+  take_options(settings, read_options(from), from);
+  const bool helped = program::parse_or_help(about, options, words);  // the words win
+  if (!stage_given && settings.mesh.find("sharding") == std::string::npos) {
+    settings.sharding_stage.reset();  // of another mesh
   }
-  return program::parse_or_help(about, options, words);  // the words win
+  return helped;
 }
 
 }  // namespace argosy::recipes

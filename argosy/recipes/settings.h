@@ -114,10 +114,16 @@ struct GenerateSettings {
 /// UsageError for the options.
 [[nodiscard]] nlohmann::ordered_json read_options(const std::string& from);
 
+/// Replaces the settings that `json` has, which comes out of `file`.
+/// Errors: ConfigError with the file for a name or a value that is wrong.
+void take_options(TrainSettings& settings,
+                  const nlohmann::ordered_json& json,
+                  const std::string& file);
+
 /// Reads a command's words, as program::parse_or_help() does. `options` are those of the settings
-/// and the command's own; --config FILE comes beside them, over which the other words win.
-/// Errors: those of parse_or_help() and read_options(); ConfigError for a name or a value that is
-/// wrong in the file.
+/// and the command's own; --config FILE comes beside them, over which the other words win. A stage
+/// out of the file counts where the mesh has the axis sharding.
+/// Errors: those of parse_or_help(), read_options() and take_options().
 [[nodiscard]] bool parse_with_config(const program::HelpText& about,
                                      program::Options options,
                                      const std::vector<std::string>& words,
