@@ -76,7 +76,7 @@ Finding training_finding(const std::string& argosy) {
     return {.subject = std::string(kTraining),
             .verdict = Verdict::kNote,
             .text = fmt::format("not tried: there is no {}", engine),
-            .advice = "make build, or make install, brings it",
+            .advice = "make build or make install brings it, and Debian's package argosy-torch",
             .tried = false};
   }
   const Result<Ran> ran = run_program(

@@ -109,7 +109,8 @@ CpuSetup set_up(const CpuOptions& options) {
   if (openblas_chooses_by_model()) {
     setup.guessed_kernels = openblas_kernels();
   }
-  if (const std::string advice = blas_advice(setup); !advice.empty()) {
+  const std::string advice = blas_advice(setup);
+  if (!advice.empty() && options.local_rank == 0) {
     log::warn("{}", advice);
   }
   return setup;
@@ -235,7 +236,7 @@ std::string blas_advice(const CpuSetup& setup) {
   const std::set<std::string_view> fitting{"", "SkylakeX", "Cooperlake", "SapphireRapids"};
   if (!fitting.contains(setup.guessed_kernels)) {
     return fmt::format(
-        "matrix products take a multiple of their time: OpenBLAS computes as for {}, and this "
+        "matrix products may take a multiple of their time: OpenBLAS computes as for {}, and this "
         "processor has AVX-512. Start the program by argosy launch, one process too, or with "
         "OPENBLAS_CORETYPE=SKYLAKEX",
         setup.guessed_kernels);

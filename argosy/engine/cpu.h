@@ -27,6 +27,7 @@ struct CpuSetup {
 /// How setup_cpu() divides the machine.
 struct CpuOptions {
   int local_world_size = 1;  ///< the job's processes on this machine, which share its cores
+  int local_rank = 0;        ///< the first one warns of a slow matrix library
 };
 
 /// Prepares this process for training on the CPU. The first call does the work; later calls return

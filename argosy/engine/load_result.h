@@ -18,7 +18,8 @@ struct LoadOptions {
   bool convert_dtype = false;
   /// The origin of the entries, a path, for messages.
   std::string source{};
-  /// The last line of messages, in the words of who asks; empty: these options'.
+  /// The last line of messages, in the words of who asks; empty: these options'. Names that begin
+  /// with "module." have a line of their own.
   std::string advice{};
 };
 

@@ -80,15 +80,15 @@ void list_differences(std::string& text, const LoadResult& result) {
 }
 
 std::string advice(const LoadResult& result, const LoadOptions& options) {
-  if (!options.advice.empty()) {
-    return options.advice;
-  }
   // What DistributedDataParallel puts before the names of the module that it wraps.
   if (!result.missing.empty() && !result.unexpected.empty() &&
       result.unexpected.front() == "module." + result.missing.front()) {
     return "The names begin with \"module.\", as DistributedDataParallel writes them: read the "
-           "file "
-           "with .strip_prefix = \"module.\".";
+           "file with .strip_prefix = \"module.\", or write another one: argosy checkpoint convert "
+           "FROM TO --strip_prefix module.";
+  }
+  if (!options.advice.empty()) {
+    return options.advice;
   }
   const std::string_view other = options.partial ? ""
                                  : result.mismatched.empty()

@@ -186,6 +186,9 @@ TEST(LoadStateDict, KnowsTheNamesOfAWrappedModule) {
     EXPECT_THAT(load_error(SmallNet(), wrapped, {.partial = partial}),
                 HasSubstr("read the file with .strip_prefix = \"module.\""));
   }
+  EXPECT_THAT(load_error(SmallNet(), wrapped, {.advice = "Ask them."}),
+              HasSubstr("--strip_prefix module."));
+  EXPECT_THAT(load_error(SmallNet(), {}, {.advice = "Ask them."}), HasSubstr("Ask them."));
 }
 
 TEST(LoadStateDict, TheErrorNamesThePartialLoad) {

@@ -70,6 +70,7 @@ std::vector<MeshAxis> settled(std::vector<MeshAxis> axes, int64_t ranks) {
     }
   }
   ARGOSY_CHECK(!axes.empty(), kMesh, "no axes given: expected one at least, {{\"dp\", -1}}");
+  ARGOSY_CHECK(known < kMostRanks, kMesh, "{}: that is more ranks than there can be", given);
   if (open != nullptr) {
     ARGOSY_CHECK(ranks % known == 0,
                  kMesh,

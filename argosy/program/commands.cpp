@@ -135,9 +135,11 @@ void become(std::string_view program, Words args) {
   std::fflush(nullptr);
   ::execv(argv[0], argv.data());
   throw Error("program.become",
-              fmt::format("cannot start {}: {}. make build, or make install, brings it",
+              fmt::format("cannot start {}: {}. make build or make install brings it, and of "
+                          "Debian's packages {}",
                           args[0],
-                          errno_message(errno)));
+                          errno_message(errno),
+                          program == "argosy-torch" ? program : "argosy"));
 }
 
 }  // namespace argosy::program

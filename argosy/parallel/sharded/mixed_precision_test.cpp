@@ -312,6 +312,18 @@ TEST(MixedPrecision, AnOptimizerOfAllParametersLeavesFrozenOnes) {
   });
 }
 
+TEST(MixedPrecision, AFrozenParameterOf16BitsThatLearnsAgainIsAnError) {
+  torch::nn::Linear net(3, 2);
+  net->weight.set_data(net->weight.to(at::kBFloat16));
+  net->weight.requires_grad_(false);
+  optim::Adam optimizer(net, {.lr = 0.1});
+  net->bias.sum().backward();
+  optimizer.step();
+  net->weight.requires_grad_(true);
+  net->weight.mutable_grad() = at::ones_like(net->weight);
+  EXPECT_THAT(error_of([&] { optimizer.step(); }), HasSubstr("weight"));
+}
+
 TEST(MixedPrecision, HasErrorsForWhatItCannotDo) {
   on_ranks(2, [&](comm::Group& group) {
     const auto error = [&](const MixedPrecision& mixed, DdpOptions options = {}) {
