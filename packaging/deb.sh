@@ -12,6 +12,7 @@ for tool in dpkg-buildpackage dh help2man lintian; do
 done
 mkdir -p "$1"
 out=$(realpath "$1")
+rm -rf "$out"/*.deb "$out"/*.changes "$out"/*.buildinfo "$out/source"
 version=$(dpkg-parsechangelog -l packaging/debian/changelog -S Version)
 upstream=${version%-*}
 grep -q "^project(argosy VERSION $upstream " CMakeLists.txt ||
@@ -26,10 +27,9 @@ sed "s/@BUILD@/$build/" debian/control.in >debian/control
 rm debian/control.in
 dpkg-buildpackage --unsigned-source --unsigned-changes --build=binary -j"${JOBS:-$(nproc)}" >"$out/build.log" 2>&1 ||
   { tail -n 20 "$out/build.log" >&2; die "the build failed: $out/build.log"; }
-rm -rf "$out"/*.deb "$out/source"
 cp "$scratch"/*.deb "$scratch"/*.buildinfo "$scratch"/*.changes "$out"
-lintian --allow-root --fail-on error,warning "$out"/*.changes
 # For packaging/try_deb.sh.
 mkdir "$out/source"
 git -C "$OLDPWD" archive HEAD README.md packaging tests/install | tar -x -C "$out/source"
+lintian --allow-root --fail-on error,warning "$out"/*.changes
 echo "argosy: built in $1: $(cd "$out" && echo *.deb)"

@@ -27,7 +27,8 @@ if [[ ! -e $kept ]]; then
   debootstrap --variant=minbase --include=ca-certificates "$release" "$root" "$mirror" >"build/roots/$release.log" 2>&1 ||
     die "debootstrap failed: see build/roots/$release.log"
   rm -f "$root"/var/cache/apt/archives/*.deb
-  tar -c -C "$root" -f "$kept.new" . && mv "$kept.new" "$kept"
+  tar -c -C "$root" -f "$kept.new" .
+  mv "$kept.new" "$kept"
 else
   tar -x -C "$root" -f "$kept"
 fi

@@ -7,6 +7,16 @@ fail() { echo "packages: $*" >&2; exit 1; }
 mine() { find "$folder" -maxdepth 1 -name '*.deb' ! -name '*-dbgsym_*'; }
 
 apt-get -qq update
+
+# The launcher alone brings no libtorch, and says what trains.
+apt-get -qq install -y --no-install-recommends "$folder"/argosy_*.deb >/tmp/install.log 2>&1 ||
+  { tail -n 20 /tmp/install.log >&2; fail "argosy could not be installed alone"; }
+[[ ! -e /usr/lib/x86_64-linux-gnu/libtorch_cpu.so.1.13 ]] || fail "argosy alone has brought libtorch"
+[[ $(argosy launch --log_dir= -n 2 sh -c 'echo $RANK' | sort | paste -s -d ,) == "[rank 0] 0,[rank 1] 1" ]] || fail "the launcher alone does not start two"
+said=$(argosy train --list models 2>&1) && fail "argosy train works without argosy-torch"
+[[ $said == *"of Debian's packages argosy-torch"* ]] || fail "argosy train says: $said"
+echo "argosy alone: $(du -shcx /usr | tail -n 1 | cut -f 1) in /usr"
+
 start=$SECONDS
 mapfile -t debs < <(mine)
 apt-get -qq install -y --no-install-recommends "${debs[@]}" dataset-fashion-mnist >/tmp/install.log 2>&1 ||
@@ -15,11 +25,15 @@ echo "installed with all that they need after $((SECONDS - start)) s, $(du -shcx
 
 # The tests, as autopkgtest runs them, with what they ask for.
 cd "$folder/source"
-apt-get -qq install -y --no-install-recommends cmake make g++ pkg-config >/tmp/install.log 2>&1
-sed -n 's/^Test-Command: debian/packaging\/debian/p' packaging/debian/tests/control | while read -r test; do
+control=packaging/debian/tests/control
+read -r -a needed <<<"$(sed -n 's/^Depends: //p' "$control" | tr ',\n' '  ')"
+apt-get -qq install -y --no-install-recommends "${needed[@]}" >/tmp/install.log 2>&1
+mapfile -t tests < <(sed -n 's/^Test-Command: debian/packaging\/debian/p' "$control")
+[[ ${#tests[@]} -eq 2 ]] || fail "$control has ${#tests[@]} tests, not 2"
+for test in "${tests[@]}"; do
   AUTOPKGTEST_TMP=$(mktemp -d)
   export AUTOPKGTEST_TMP
-  "$test" >/tmp/test.log 2>&1 || { tail -n 30 /tmp/test.log >&2; fail "$test failed"; }
+  "$test" >/tmp/test.log 2>&1 </dev/null || { tail -n 30 /tmp/test.log >&2; fail "$test failed"; }
   echo "passed: $test ($(tail -n 1 /tmp/test.log))"
 done
 
