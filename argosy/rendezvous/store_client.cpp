@@ -13,6 +13,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
+#include "argosy/os/addresses.h"
 #include "argosy/rendezvous/limits.h"
 #include "argosy/rendezvous/presence_stream.h"
 #include "argosy/rendezvous/wire.h"
@@ -308,6 +309,7 @@ class Dialing {
       wire::throw_status(status, "connect", connection_.name);
     }
     note_distrust(status);
+    check_loopback(status);
     if (last_error_.empty() || status.error_code() == grpc::StatusCode::UNAVAILABLE) {
       last_error_ = status.error_message();
     }
@@ -318,6 +320,19 @@ class Dialing {
           to_grpc(deadline.sooner(Deadline::after(milliseconds(500)))));
     }
     return false;
+  }
+
+  /// A new network namespace has no loopback until somebody starts it; waiting starts none.
+  void check_loopback(const grpc::Status& status) const {
+    if (os::is_loopback(host_) &&
+        status.error_message().find("Network is unreachable") != std::string::npos) {
+      throw RendezvousError("rendezvous.connect",
+                            fmt::format("cannot reach the store at {}:{}: the loopback interface "
+                                        "is down. Run on this machine, or in this container: ip "
+                                        "link set lo up",
+                                        host_,
+                                        port_));
+    }
   }
 
   /// Why the other side's certificate is not taken; "": that is not the trouble.
