@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "argosy/base/env.h"
@@ -12,15 +14,22 @@
 #include "argosy/base/log.h"
 #include "argosy/launch/agent.h"
 #include "argosy/launch/cluster_options.h"
+#include "argosy/launch/environment.h"
 #include "argosy/launch/log_reader.h"
 #include "argosy/launch/options.h"
 #include "argosy/launch/options/option_rows.h"
 #include "argosy/launch/options/options_reference.h"
 #include "argosy/launch/remote/ssh_job.h"
+#include "argosy/os/cpu.h"
+#include "argosy/os/subprocess.h"
 #include "argosy/program/command_line.h"
 #include "argosy/program/commands.h"
 
 #include "apps/doctor/doctor.h"
+
+#ifdef ARGOSY_STATIC_LAUNCHER
+#include <nss.h>
+#endif
 
 namespace {
 
@@ -136,9 +145,33 @@ const argosy::program::Commands kCommands{
     .version = ARGOSY_VERSION,
     .unknown = look_closer};
 
+/// A program without shared libraries looks up names by what it has in itself: the system's modules
+/// are made for the libc of the system.
+void load_no_modules() {
+#ifdef ARGOSY_STATIC_LAUNCHER
+  __nss_configure_lookup("hosts", "files dns");
+#endif
+}
+
+/// What trains alone has the kernels, and so the bits, of what argosy launch starts. OpenBLAS looks
+/// when it is loaded.
+void choose_kernels(const std::string& command) {
+  const auto found = std::ranges::find(kCommands.all, command, &argosy::program::Command::name);
+  if (found == kCommands.all.end() || !found->becomes.starts_with("argosy-torch")) {
+    return;
+  }
+  for (const std::string& entry : argosy::launch::kernel_environment(
+           argosy::os::usable_cpu().avx512, argosy::os::environ_list())) {
+    const std::size_t equals = entry.find('=');
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread
+    ::setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  load_no_modules();
   return argosy::program::run_main(argc, argv, [&](Words args) {
     // A link named for a command, for instance torchrun, is that command.
     const std::string name = std::filesystem::path(argc > 0 ? argv[0] : "").filename();
@@ -146,6 +179,7 @@ int main(int argc, char** argv) {
         kCommands.all.end()) {
       args.insert(args.begin(), name);
     }
+    choose_kernels(args.empty() ? "" : args.front());
     return dispatch(kCommands, args);
   });
 }

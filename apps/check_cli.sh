@@ -57,6 +57,18 @@ generate
 estimate
 COMMANDS
 
+# What trains alone gets the kernels of what is launched.
+mkdir "$scratch/alone"
+cp "$argosy" "$scratch/alone/argosy"
+printf '#!/bin/sh\necho "kernels: $OPENBLAS_CORETYPE"\n' >"$scratch/alone/argosy-torch"
+chmod +x "$scratch/alone/argosy-torch"
+alone=$(env -u OPENBLAS_CORETYPE "$scratch/alone/argosy" train)
+launched=$(env -u OPENBLAS_CORETYPE "$argosy" launch -n 1 --log_dir= "$scratch/alone/argosy-torch" 2>/dev/null | sed 's/^.rank 0. //')
+if [[ $alone != "kernels:"* || $alone != "$launched" ]]; then
+  echo "argosy train: expected what is launched has, \"$launched\", got \"$alone\""
+  failed=1
+fi
+
 expect_full_disk
 ln -s "$(realpath "$argosy")" "$scratch/torchrun"
 if ! (cd "$scratch" && ./torchrun --standalone --nproc-per-node=2 --no-python sh -c 'echo $RANK of $WORLD_SIZE') 2>/dev/null |

@@ -336,4 +336,15 @@ std::vector<std::string> rank_environment(const JobDescription& job,
   return env.list();
 }
 
+std::vector<std::string> kernel_environment(bool avx512,
+                                            const std::vector<std::string>& inherited) {
+  Variables env(inherited);
+  set_kernels(env, {.node = {.avx512 = avx512}});
+  std::vector<std::string> chosen = env.list();
+  std::erase_if(chosen, [&](const std::string& entry) {
+    return std::ranges::find(inherited, entry) != inherited.end();
+  });
+  return chosen;
+}
+
 }  // namespace argosy::launch

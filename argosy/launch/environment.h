@@ -97,4 +97,9 @@ struct Share {
                                                         const std::vector<std::string>& inherited,
                                                         const std::string& error_file = "");
 
+/// Returns what of that chooses kernels, "NAME=value" each: for a program that trains without being
+/// launched, on a processor with or without AVX-512.
+[[nodiscard]] std::vector<std::string> kernel_environment(
+    bool avx512, const std::vector<std::string>& inherited);
+
 }  // namespace argosy::launch

@@ -217,6 +217,15 @@ TEST(RankEnvironment, AllLibrariesGetTheKernelsOfOneInstructionSet) {
   EXPECT_EQ(environment(job_of_two(), 0).count("ATEN_CPU_CAPABILITY"), 0U);
 }
 
+TEST(RankEnvironment, KernelsAreChosenForWhatIsNotLaunchedToo) {
+  using List = std::vector<std::string>;
+  EXPECT_EQ(kernel_environment(true, {"HOME=/"}), List{"OPENBLAS_CORETYPE=SKYLAKEX"});
+  EXPECT_EQ(kernel_environment(false, {"HOME=/"}), List{});
+  EXPECT_EQ(kernel_environment(true, {"OPENBLAS_CORETYPE=ZEN"}), List{}) << "the user's choice";
+  EXPECT_EQ(kernel_environment(true, {"ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2"}),
+            (List{"DNNL_MAX_CPU_ISA=AVX2", "MKL_CBWR=AVX2", "OPENBLAS_CORETYPE=HASWELL"}));
+}
+
 TEST(RankEnvironment, HugePagesAreAskedFor) {
   EXPECT_EQ(environment(job_of_two(), 0).count("GLIBC_TUNABLES"), 0U);
   EXPECT_EQ(environment(job_of_two(), 0, {"ARGOSY_MALLOC=huge"}).at("GLIBC_TUNABLES"),
