@@ -27,7 +27,7 @@ PEERS ?= $(wildcard .venv-peers/bin/python)
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test deb deb-check test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
+.PHONY: help demo test deb deb-check bundle bundle-check test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -88,6 +88,13 @@ deb: deps-deb ## Debian packages of what is committed, for the release of Debian
 
 deb-check: deps-deb ## Install build/deb's packages in a bare root, run their tests, upgrade and purge them (root)
 	@packaging/root.sh bookworm build/deb -- /mnt/source/packaging/try_deb.sh /mnt
+
+bundle: deps-bundle ## argosy-<version>-linux-x86_64.tar.zst in build/packages: all that training needs, without root or network
+	@packaging/bundle.sh build/packages
+
+bundle-check: deps-deb ## Unpack the bundle in bare roots of Debian 11, 12 and 13, train there and use its commands (root)
+	@cp packaging/try_bundle.sh build/packages
+	@for release in bullseye bookworm trixie; do packaging/root.sh $$release build/packages -- /mnt/try_bundle.sh /mnt || exit 1; done
 
 clean: ## Remove the build folder
 	rm -rf build
