@@ -27,7 +27,7 @@ PEERS ?= $(wildcard .venv-peers/bin/python)
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test deb deb-check bundle bundle-check test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
+.PHONY: help demo test deb deb-check bundle bundle-check wheel wheel-check release release-check reproduce test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -91,6 +91,21 @@ deb-check: deps-deb ## Install build/deb's packages in a bare root, run their te
 
 bundle: deps-bundle ## argosy-<version>-linux-x86_64.tar.zst in build/packages: all that training needs, without root or network
 	@packaging/bundle.sh build/packages
+
+wheel: deps-wheel ## The launcher for pip, in build/packages
+	@packaging/wheel.sh build/packages
+
+release: deb bundle wheel ## All packages with checksums and an SBOM, in build/release-files
+	@packaging/release.sh build/deb build/packages build/release-files
+
+release-check: deb-check bundle-check wheel-check reproduce ## Try all packages in bare roots, and see that they can be built again to the bit (root; half an hour)
+
+reproduce: deps-deb deps-wheel ## Build Debian's packages and the wheel in another folder and compare them to the bit
+	@packaging/reproduce.sh build/deb build/packages
+
+wheel-check: deps-deb ## Install the wheel with pip in bare roots of Debian 11, 12 and 13, and start Python programs (root)
+	@cp packaging/try_wheel.sh build/packages
+	@for release in bullseye bookworm trixie; do packaging/root.sh $$release build/packages -- /mnt/try_wheel.sh /mnt || exit 1; done
 
 bundle-check: deps-deb ## Unpack the bundle in bare roots of Debian 11, 12 and 13, train there and use its commands (root)
 	@cp packaging/try_bundle.sh build/packages

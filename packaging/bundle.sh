@@ -10,7 +10,6 @@ die() { echo "argosy: $*" >&2; exit 1; }
 for tool in patchelf zstd readelf python3 cmake; do
   command -v "$tool" >/dev/null || die "there is no $tool. Run first: scripts/install_deps.sh bundle"
 done
-jobs=${JOBS:-$(nproc)}
 version=$(sed -n 's/^project(argosy VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt)
 mkdir -p "$1"
 out=$(realpath "$1")
@@ -19,14 +18,14 @@ root=$out/$name
 libraries=$root/lib/x86_64-linux-gnu
 rm -rf "$root" "$root.tar.zst"
 
-echo "argosy: building (logs in $1)"
-options=(--preset release -DARGOSY_BUILD_TESTS=OFF -DARGOSY_BUILD_EXAMPLES=OFF)
-cmake "${options[@]}" -B build/launcher -DARGOSY_STATIC_LAUNCHER=ON "-DARGOSY_ONLY=base;program;os;rendezvous;launch;apps" >"$out/configure.log" 2>&1
-cmake "${options[@]}" -B build/bundle -DARGOSY_SHARED=ON -DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu >>"$out/configure.log" 2>&1
-cmake --build build/launcher -j "$jobs" --target argosy_cli >"$out/build.log" 2>&1
-cmake --build build/bundle -j "$jobs" --target argosy_installed >>"$out/build.log" 2>&1
-cmake --install build/bundle --prefix "$root" --strip >"$out/install.log" 2>&1
-install -s build/launcher/bin/argosy "$root/bin/argosy"
+echo "argosy: building (log: $1/build.log)"
+{
+  cmake --preset release -B build/bundle -DARGOSY_BUILD_TESTS=OFF -DARGOSY_BUILD_EXAMPLES=OFF -DARGOSY_SHARED=ON \
+    -DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu &&
+    cmake --build build/bundle -j "${JOBS:-$(nproc)}" --target argosy_installed &&
+    cmake --install build/bundle --prefix "$root" --strip
+} >"$out/build.log" 2>&1 || { tail -n 20 "$out/build.log" >&2; die "the build failed: $out/build.log"; }
+packaging/static_launcher.sh "$root/bin/argosy" "$out/launcher_sources"
 
 # Programs of which each starts by the loader of the bundle. One of them may start another.
 mkdir "$root/libexec"
@@ -44,11 +43,32 @@ ln -s ../bin/argosy "$root/libexec/argosy"
 python3 packaging/shared_libraries.py "$root"/libexec/*.elf "$libraries"/libargosy.so.*.*.* \
   --into "$libraries" --system "$root/libexec/system" --sources "$out/sources"
 mv "$root/libexec/system/ld-linux-x86-64.so.2" "$root/libexec"
+patchelf --set-rpath '$ORIGIN' "$libraries"/libargosy.so.*.*.*
 mkdir "$libraries/openblas" # as in Debian: the path says which library it is
 for library in libblas.so.3 liblapack.so.3; do
   mv "$libraries/$library" "$libraries/openblas"
   ln -s "openblas/$library" "$libraries/$library"
 done
+
+# For programs of one's own: what argosy.h and torch.h include, and what CMake and pkg-config ask for.
+for library in torch torch_cpu c10 fmt; do
+  real=$(realpath "/usr/lib/x86_64-linux-gnu/lib$library.so")
+  soname=$(readelf -d "$real" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
+  [[ -e $libraries/$soname ]] || cp "$real" "$libraries/$soname"
+  ln -s "$soname" "$libraries/lib$library.so"
+  [[ -e $libraries/$(basename "$real") ]] || ln -s "$soname" "$libraries/$(basename "$real")"
+done
+printf '#include <argosy/argosy.h>\n#include <torch/torch.h>\n' |
+  g++ -std=c++20 -I "$root/include" -I /usr/include/torch/csrc/api/include -M -x c++ - | tr -s ' \\' '\n' |
+  { grep '^/usr/include/' || true; } | xargs realpath | sort -u >"$out/headers"
+xargs dpkg -S <"$out/headers" | sed 's/[:,].*//' | sort -u | { grep -Ev '^(libc6|libstdc[+][+]-[0-9]+|linux-libc)-dev$' || true; } |
+  while read -r package; do
+    dpkg -L "$package" | sed -En 's#^/usr/((include|lib/x86_64-linux-gnu/cmake/fmt|share/cmake/nlohmann_json)/.*)#\1#p' |
+      tar -C /usr -c --no-recursion -T - | tar -C "$root" -x
+    echo "/usr/share/doc/$package/copyright" >>"$out/sources"
+  done
+sed -i 's#/usr/include#${includedir}#g; s#/usr/lib/x86_64-linux-gnu#${libdir}#g' "$libraries/pkgconfig/argosy.pc"
+sed -i 's/^Requires: fmt$//; s/^Libs: .*/& -lfmt/; s/-I\${/-isystem ${/g' "$libraries/pkgconfig/argosy.pc"
 
 mkdir -p "$root/share/datasets" "$root/share/modulefiles"
 cp -r /usr/share/datasets/fashion-mnist "$root/share/datasets"
@@ -56,7 +76,7 @@ cp packaging/bundle/modulefile "$root/share/modulefiles/argosy"
 install -m 644 packaging/bundle/env.sh "$root"
 install packaging/bundle/demo.sh "$root"
 sed "s/@VERSION@/$version/" packaging/bundle/README.txt >"$root/README.txt"
-ninja -C build/launcher -t commands argosy_cli | grep -o '/usr/lib[^ ]*[.]a' | sort -u >>"$out/sources"
+cat "$out/launcher_sources" >>"$out/sources"
 echo /usr/share/datasets/fashion-mnist >>"$out/sources"
 python3 packaging/sbom.py --files "$out/sources" --version "$version" --commit "$(git describe --always --dirty)" \
   --licenses "$root/share/licenses" --out "$root/sbom.json"

@@ -107,6 +107,8 @@ def main():
         copy.chmod(0o755)
         if not SYSTEM.fullmatch(name):
             forget_others(copy, path, used(path, known))
+            # For programs that the system's loader starts.
+            subprocess.run(["patchelf", "--set-rpath", "$ORIGIN:$ORIGIN/..", copy], check=True)
     lost = sorted(undefined([*args.programs, *kept.values()]))
     if lost:
         sys.exit("argosy: no library that was kept has what is used:\n" + "\n".join(f"{p}: {s}" for p, s in lost))

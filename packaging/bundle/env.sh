@@ -1,9 +1,10 @@
+# shellcheck shell=sh
 # source argosy-…/env.sh (bash, zsh, dash from within its folder): argosy's commands for this shell, and for CMake and
 # pkg-config its library.
 if [ -n "${BASH_SOURCE-}" ]; then
   argosy_home=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 elif [ -n "${ZSH_VERSION-}" ]; then
-  argosy_home=$(cd "$(dirname "${(%):-%x}")" && pwd)
+  eval 'argosy_home=$(cd "$(dirname "${(%):-%x}")" && pwd)' # other shells cannot read it
 else
   argosy_home=$PWD
 fi

@@ -1,0 +1,19 @@
+"""`python -m argosy …` becomes the program `argosy` of the same environment."""
+
+import os
+import sys
+import sysconfig
+
+
+def main():
+    schemes = ["posix_user"] if "posix_user" in sysconfig.get_scheme_names() else []
+    folders = [sysconfig.get_path("scripts"), *(sysconfig.get_path("scripts", scheme) for scheme in schemes)]
+    for folder in folders:
+        program = os.path.join(folder, "argosy")
+        if os.access(program, os.X_OK):
+            os.execv(program, [program, *sys.argv[1:]])
+    sys.exit(f"argosy: no program argosy in {' or '.join(folders)}: pip install --force-reinstall argosy")
+
+
+if __name__ == "__main__":
+    main()
