@@ -62,12 +62,15 @@ mkdir "$scratch/alone"
 cp "$argosy" "$scratch/alone/argosy"
 printf '#!/bin/sh\necho "kernels: $OPENBLAS_CORETYPE"\n' >"$scratch/alone/argosy-torch"
 chmod +x "$scratch/alone/argosy-torch"
-alone=$(env -u OPENBLAS_CORETYPE "$scratch/alone/argosy" train)
-launched=$(env -u OPENBLAS_CORETYPE "$argosy" launch -n 1 --log_dir= "$scratch/alone/argosy-torch" 2>/dev/null | sed 's/^.rank 0. //')
-if [[ $alone != "kernels:"* || $alone != "$launched" ]]; then
-  echo "argosy train: expected what is launched has, \"$launched\", got \"$alone\""
-  failed=1
-fi
+for kernels in "" avx2; do
+  environment=(env -u OPENBLAS_CORETYPE "ATEN_CPU_CAPABILITY=$kernels")
+  alone=$("${environment[@]}" "$scratch/alone/argosy" train)
+  launched=$("${environment[@]}" "$argosy" launch -n 1 --log_dir= "$scratch/alone/argosy-torch" 2>/dev/null | sed 's/^.rank 0. //')
+  if [[ $alone != "kernels:"* || $alone != "$launched" || ($kernels == avx2 && $alone != *HASWELL) ]]; then
+    echo "argosy train: expected what is launched has, \"$launched\", got \"$alone\""
+    failed=1
+  fi
+done
 
 expect_full_disk
 ln -s "$(realpath "$argosy")" "$scratch/torchrun"

@@ -73,11 +73,13 @@ Finding training_finding(const std::string& argosy) {
   const std::string engine =
       (std::filesystem::path(argosy).parent_path() / "argosy-torch").string();
   if (::access(engine.c_str(), X_OK) != 0) {
-    return {.subject = std::string(kTraining),
-            .verdict = Verdict::kNote,
-            .text = fmt::format("not tried: there is no {}", engine),
-            .advice = "make build or make install brings it, and Debian's package argosy-torch",
-            .tried = false};
+    return {
+        .subject = std::string(kTraining),
+        .verdict = Verdict::kNote,
+        .text = fmt::format("not tried: there is no {}", engine),
+        .advice =
+            "it comes with make build, make install, the bundle and Debian's package argosy-torch",
+        .tried = false};
   }
   const Result<Ran> ran = run_program(
       {argosy, "launch", "--nproc_per_node=2", "--standalone", "--log_dir=", engine, "doctor"},

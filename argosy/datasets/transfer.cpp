@@ -5,10 +5,13 @@
 
 #include <array>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
+#include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 
@@ -61,6 +64,26 @@ size_t receive(char* data, size_t size, size_t count, void* to) noexcept {
   return bytes;
 }
 
+/// The file of the authorities' certificates: a libcurl that is brought along was built to look
+/// where its own system has it. "": where libcurl looks by itself.
+std::string authorities() {
+  for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
+    if (const std::optional<std::string> given = env::get(name)) {
+      return *given;
+    }
+  }
+  std::error_code ignored;
+  for (const char* file : {"/etc/ssl/certs/ca-certificates.crt",  // Debian, Ubuntu, Arch
+                           "/etc/pki/tls/certs/ca-bundle.crt",    // Fedora, RHEL, Rocky
+                           "/etc/ssl/ca-bundle.pem",              // SUSE
+                           "/etc/ssl/cert.pem"}) {                // Alpine
+    if (std::filesystem::exists(file, ignored)) {
+      return file;
+    }
+  }
+  return "";
+}
+
 void set_up(CURL* handle,
             const std::string& url,
             Receiver& receiver,
@@ -73,6 +96,9 @@ void set_up(CURL* handle,
   curl_easy_setopt(handle, CURLOPT_MAXREDIRS, 10L);
   curl_easy_setopt(handle, CURLOPT_FAILONERROR, 1L);
   curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+  if (const std::string file = authorities(); !file.empty()) {
+    curl_easy_setopt(handle, CURLOPT_CAINFO, file.c_str());
+  }
   curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 1L);
   curl_easy_setopt(handle, CURLOPT_USERAGENT, "argosy");
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, words.data());

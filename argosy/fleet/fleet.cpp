@@ -69,6 +69,13 @@ Job& job(const char* function) {
   return *slot();
 }
 
+/// The job of a program that deals samples among the ranks.
+Job& dealing_job(const char* function) {
+  Job& state = job(function);
+  state.deals_samples = true;
+  return state;
+}
+
 parallel::Mesh make_mesh(const DistributedStrategy& strategy, const comm::Group& group) {
   parallel::Mesh mesh;
   try {
@@ -128,7 +135,8 @@ void agree_on_virtual_ranks(int64_t wanted, bool tells, const comm::Group& group
 /// that fails before has other worries.
 void tell_if_nothing_is_divided() {
   if (slot().has_value() && slot()->deals_samples && slot()->strategy.shards() &&
-      slot()->group.size() > 1 && slot()->group.rank() == 0 && !parallel::ddp::Core::any_made()) {
+      slot()->group.size() > 1 && slot()->group.rank() == 0 &&
+      !parallel::ddp::Core::any_made(slot()->group)) {
     log::warn(
         "[fleet.distributed_model] the strategy divides models (sharding), and rank 0 of {} gave "
         "none to distributed_model(): nothing was divided, or averaged",
@@ -408,7 +416,8 @@ std::vector<at::Tensor> all_gather(const at::Tensor& tensor, const comm::Timeout
 }
 
 std::vector<std::string> get_file_shard(const std::vector<std::string>& files) {
-  const IndexRange share = even_part(std::ssize(files), worker_num(), worker_index());
+  const comm::Group& all = dealing_job("get_file_shard").group;
+  const IndexRange share = even_part(std::ssize(files), all.size(), all.rank());
   return {files.begin() + share.begin, files.begin() + share.end};
 }
 
@@ -417,7 +426,7 @@ data::DistributedBatchSampler distributed_batch_sampler(int64_t dataset_size,
   ARGOSY_CHECK(dataset_size != 0 || !options.shuffle,
                "fleet.distributed_batch_sampler",
                "the data set is empty: there is nothing to shuffle. Is its path right?");
-  job("distributed_batch_sampler").deals_samples = true;
+  dealing_job("distributed_batch_sampler");
   return data::DistributedBatchSampler(dataset_size,
                                        {.batch_size = options.batch_size,
                                         .num_replicas = worker_num(),
@@ -431,7 +440,7 @@ data::DistributedBatchSampler distributed_batch_sampler(int64_t dataset_size,
 
 data::BucketBatchSampler bucket_batch_sampler(std::span<const int64_t> lengths,
                                               const BucketSamplerOptions& options) {
-  job("bucket_batch_sampler").deals_samples = true;
+  dealing_job("bucket_batch_sampler");
   return data::BucketBatchSampler(lengths,
                                   {.batch_size = options.batch_size,
                                    .num_replicas = worker_num(),
@@ -454,8 +463,9 @@ data::EvaluationSampler evaluation_sampler(int64_t dataset_size,
 }
 
 data::StreamShards stream_shards(const StreamOptions& options) {
-  return {.num_replicas = worker_num(),
-          .rank = worker_index(),
+  const comm::Group& all = dealing_job("stream_shards").group;
+  return {.num_replicas = all.size(),
+          .rank = all.rank(),
           .per_rank = options.per_rank,
           .batches = options.batches,
           .virtual_ranks = virtual_ranks(),

@@ -232,8 +232,7 @@ void ExponentialMovingAverage::load_state_dict(const EmaState& state) {
     const at::Tensor& own = own_[i].second;
     const at::Tensor& saved = state.averages.at(own_[i].first);
     const auto part = engine::own_part(own);
-    averages_[i] = at::empty_like(part.has_value() ? part->elements : own.detach(),
-                                  own.options().dtype(type_of_average(own)).requires_grad(false));
+    averages_[i] = at::empty_like(values_to_average(own));
     averages_[i].copy_(part.has_value() ? engine::elements_like(own, saved, part->range)
                                         : engine::values_of(saved));
     divided_[i] = as_divided(own);

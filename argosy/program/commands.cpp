@@ -135,8 +135,8 @@ void become(std::string_view program, Words args) {
   std::fflush(nullptr);
   ::execv(argv[0], argv.data());
   throw Error("program.become",
-              fmt::format("cannot start {}: {}. make build or make install brings it, and of "
-                          "Debian's packages {}",
+              fmt::format("cannot start {}: {}. It comes with make build, make install, the bundle "
+                          "and Debian's package {}; the wheel is the launcher alone",
                           args[0],
                           errno_message(errno),
                           program == "argosy-torch" ? program : "argosy"));

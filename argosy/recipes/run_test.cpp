@@ -212,18 +212,25 @@ TEST_F(ARun, IsRepeatedToTheBitByWhatItStored) {
   EXPECT_NE(in_job(1, [&] { return train(again); })["weights_hash"], once["weights_hash"]);
 }
 
-/// Recipes of before said 3 where nothing was divided.
-TEST_F(ARun, AStageOutOfAFileCountsWhereTheMeshDivides) {
+TEST_F(ARun, AStageOutOfAFileGoesWithItsMesh) {
+  // Recipes of before said 3 where nothing was divided.
   std::ofstream(path("recipe.json")) << R"({"options": {"sharding_stage": 3}})";
-  const auto stage_of = [&](std::vector<std::string> words) {
+  std::ofstream(path("divided.json")) << R"({"options": {"mesh": "sharding=2",
+    "sharding_stage": 2}})";
+  std::ofstream(path("written.json")) << R"({"mesh": "dp=8", "sharding_stage": 3})";
+  const auto stage_of = [&](std::vector<std::string> words, const char* file = "recipe.json") {
     TrainSettings read;
-    words.insert(words.end(), {"--config", path("recipe.json")});
+    words.insert(words.end(), {"--config", path(file)});
     EXPECT_FALSE(parse_with_config({.what = "", .name = ""}, options_of(read), words, read));
     return read.sharding_stage;
   };
   EXPECT_EQ(stage_of({}), std::nullopt);
   EXPECT_EQ(stage_of({"--mesh", "dp=2"}), std::nullopt);
-  EXPECT_EQ(stage_of({"--mesh", "sharding=2"}), 3);
+  EXPECT_EQ(stage_of({"--mesh", "sharding=2"}), std::nullopt);
+  EXPECT_EQ(stage_of({}, "divided.json"), 2);
+  EXPECT_EQ(stage_of({"--mesh", "sharding=4"}, "divided.json"), 2);
+  EXPECT_EQ(stage_of({"--mesh", "dp=2"}, "divided.json"), std::nullopt);
+  EXPECT_EQ(stage_of({}, "written.json"), 3) << "somebody wants what that mesh does not do";
   EXPECT_EQ(stage_of({"--sharding_stage", "2"}), 2);  // which is about an axis that is not there
 }
 

@@ -15,6 +15,11 @@
 namespace argosy::recipes {
 namespace {
 
+/// Whether a mesh has the axis that a stage is about.
+bool divides(const std::string& mesh) {
+  return mesh.find("sharding") != std::string::npos;
+}
+
 constexpr std::string_view kWhat = "What";
 constexpr std::string_view kLength = "How long";
 constexpr std::string_view kDivided = "How it is divided";
@@ -147,6 +152,10 @@ nlohmann::ordered_json read_options(const std::string& from) {
   }
   // Of a run: what the trainer was told stands in a field of its own.
   if (json.contains("options") && json["options"].is_object()) {
+    if (const auto mesh = json["options"].find("mesh");
+        mesh == json["options"].end() || !mesh->is_string() || !divides(*mesh)) {
+      json["options"].erase("sharding_stage");  // once 3 where nothing was divided
+    }
     if (json.contains("changes") && !json["changes"].empty()) {
       log::warn(
           "[recipes.config] {}: that run was told otherwise on its way: {}. These are the options "
@@ -183,10 +192,11 @@ bool parse_with_config(const program::HelpText& about,
     return false;
   }
   const bool stage_given = settings.sharding_stage.has_value();
+  const bool mesh_given = !settings.mesh.empty();
   take_options(settings, read_options(from), from);
   const bool helped = program::parse_or_help(about, options, words);  // the words win
-  if (!stage_given && settings.mesh.find("sharding") == std::string::npos) {
-    settings.sharding_stage.reset();  // of another mesh
+  if (mesh_given && !stage_given && !divides(settings.mesh)) {
+    settings.sharding_stage.reset();  // of the file's mesh
   }
   return helped;
 }

@@ -121,8 +121,8 @@ void take_options(TrainSettings& settings,
                   const std::string& file);
 
 /// Reads a command's words, as program::parse_or_help() does. `options` are those of the settings
-/// and the command's own; --config FILE comes beside them, over which the other words win. A stage
-/// out of the file counts where the mesh has the axis sharding.
+/// and the command's own; --config FILE comes beside them, over which the other words win. The
+/// file's stage goes with its mesh: --mesh without the axis sharding replaces both.
 /// Errors: those of parse_or_help(), read_options() and take_options().
 [[nodiscard]] bool parse_with_config(const program::HelpText& about,
                                      program::Options options,

@@ -324,8 +324,10 @@ class Dialing {
 
   /// A new network namespace has no loopback until somebody starts it; waiting starts none.
   void check_loopback(const grpc::Status& status) const {
-    if (os::is_loopback(host_) &&
-        status.error_message().find("Network is unreachable") != std::string::npos) {
+    const bool unreachable =
+        status.error_message().find("Network is unreachable") != std::string::npos;
+    if (unreachable && (host_ == "localhost" || os::is_loopback(host_)) &&
+        std::ranges::none_of(os::local_addresses(), os::is_loopback)) {
       throw RendezvousError("rendezvous.connect",
                             fmt::format("cannot reach the store at {}:{}: the loopback interface "
                                         "is down. Run on this machine, or in this container: ip "

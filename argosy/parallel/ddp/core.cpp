@@ -6,6 +6,8 @@
 #include <limits>
 #include <mutex>
 #include <numeric>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
@@ -71,7 +73,7 @@ std::shared_ptr<torch::nn::Module> checked(std::shared_ptr<torch::nn::Module> mo
 struct Living {
   std::mutex mutex{};
   std::vector<Core*> all{};
-  bool any_made = false;
+  std::set<std::string> groups{};  ///< of those that there were
 };
 
 /// It outlives the wrappers of a program's statics.
@@ -175,7 +177,7 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
   engine::release_free_memory();  // what building and loading the model has left
   const std::lock_guard lock(living().mutex);
   living().all.push_back(this);
-  living().any_made = true;
+  living().groups.insert(group_.name());
 }
 
 /// What the reducer does where there is one.
@@ -391,9 +393,9 @@ Core::~Core() {
   std::erase(living().all, this);
 }
 
-bool Core::any_made() {
+bool Core::any_made(const comm::Group& group) {
   const std::lock_guard lock(living().mutex);
-  return living().any_made;
+  return living().groups.contains(group.name());
 }
 
 void Core::for_each(const comm::Group& group, const std::function<void(Core&)>& each) {

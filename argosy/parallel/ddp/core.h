@@ -91,8 +91,8 @@ class Core final {
   void end_update();
   /// Forgets an update that was left.
   void abandon_update() noexcept;
-  /// True once this process has made a wrapper, on whatever group.
-  [[nodiscard]] static bool any_made();
+  /// True once this process has made a wrapper on a group of this name.
+  [[nodiscard]] static bool any_made(const comm::Group& group);
   /// Calls `each` with the wrappers of this process on `group`, in the order of their construction.
   static void for_each(const comm::Group& group, const std::function<void(Core&)>& each);
 

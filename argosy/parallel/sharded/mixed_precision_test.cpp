@@ -8,6 +8,7 @@
 
 #include "argosy/base/even_part.h"
 #include "argosy/comm/collectives.h"
+#include "argosy/engine/parts.h"
 #include "argosy/parallel/sharded/fully_shard_test_support.h"
 #include "argosy/parallel/sharded/memory_pool.h"
 
@@ -309,6 +310,41 @@ TEST(MixedPrecision, AnOptimizerOfAllParametersLeavesFrozenOnes) {
     step(optimizer);
     expect_same_bits(net->out->weight, frozen, "frozen");
     EXPECT_FALSE(trained.equal(net->out->bias.detach().to(at::kFloat)));
+  });
+}
+
+/// Each rank averages its part. The steps of such an average are smaller than a last digit of bf16.
+TEST(MixedPrecision, AveragesOf16BitWeightsAreF32) {
+  on_ranks(2, [&](comm::Group& group) {
+    auto model = fully_shard(PlainBlocks(), group, {.shard = mixed_units(policies()[0])});
+    optim::Optimizer optimizer = adam(model);
+    (void)model.divide_step(optimizer);
+    constexpr double kDecay = 0.999;
+    optim::ExponentialMovingAverage average(model, {.decay = kDecay});
+    engine::StateDict expected;
+    for (int i = 0; i < 4; ++i) {
+      model(input_of(group.rank(), i)).square().mean().backward();
+      step(optimizer);
+      average.update();
+      for (const auto& [name, tensor] : engine::state_dict(model)) {
+        const at::Tensor now = engine::values_of(tensor).to(at::kBFloat16).to(at::kFloat);
+        if (i == 0) {
+          expected.set(name, now.clone());
+        } else {
+          expected.at(name).lerp_(now, 1 - kDecay);
+        }
+      }
+    }
+    optim::EmaState before{.num_updates = 4};  // as an earlier version wrote it
+    for (const auto& [name, tensor] : average.state_dict().averages) {
+      const at::Tensor whole = engine::values_of(tensor);
+      expect_same_bits(whole, expected.at(name), name);
+      before.averages.set(name, whole.to(at::kBFloat16));
+    }
+    average.load_state_dict(before);
+    for (const auto& [name, tensor] : average.state_dict().averages) {
+      expect_same_bits(engine::values_of(tensor), before.averages.at(name).to(at::kFloat), name);
+    }
   });
 }
 
