@@ -3,6 +3,7 @@
 #   packaging/bundle.sh OUT
 # Needs what scripts/install_deps.sh bundle names. See docs/design/packages.md.
 set -euo pipefail
+umask 022
 cd "$(dirname "$0")/.."
 die() { echo "argosy: $*" >&2; exit 1; }
 
@@ -29,19 +30,18 @@ packaging/static_launcher.sh "$root/bin/argosy" "$out/launcher_sources"
 
 # Programs of which each starts by the loader of the bundle. One of them may start another.
 mkdir "$root/libexec"
-programs=(checkpoint data runs torch)
-for program in "${programs[@]/#/argosy-}"; do
+rm -f "$out/start" # the links of a former build
+gcc -static -Os -s -Wall -Wextra -Werror -o "$out/start" packaging/bundle/start.c
+for program in argosy-{checkpoint,data,runs,torch}; do
   mv "$root/bin/$program" "$root/libexec/$program.elf"
-  if [[ ! -e $root/bin/argosy-checkpoint ]]; then
-    gcc -static -Os -s -Wall -Wextra -Werror -o "$root/bin/argosy-checkpoint" packaging/bundle/start.c
-  else
-    ln "$root/bin/argosy-checkpoint" "$root/bin/$program"
-  fi
+  ln "$out/start" "$root/bin/$program"
   ln -s "../bin/$program" "$root/libexec/$program"
 done
 ln -s ../bin/argosy "$root/libexec/argosy"
 python3 packaging/shared_libraries.py "$root"/libexec/*.elf "$libraries"/libargosy.so.*.*.* \
   --into "$libraries" --system "$root/libexec/system" --sources "$out/sources"
+gcc -shared -fPIC -Os -s -Wall -Wextra -Werror -Wl,-soname,libjbig.so.0 -o "$libraries/libjbig.so.0" packaging/bundle/no_jbig.c
+sed -i '/libjbig/d' "$out/sources"
 mv "$root/libexec/system/ld-linux-x86-64.so.2" "$root/libexec"
 patchelf --set-rpath '$ORIGIN' "$libraries"/libargosy.so.*.*.*
 mkdir "$libraries/openblas" # as in Debian: the path says which library it is
@@ -60,8 +60,8 @@ for library in torch torch_cpu c10 fmt; do
 done
 printf '#include <argosy/argosy.h>\n#include <torch/torch.h>\n' |
   g++ -std=c++20 -I "$root/include" -I /usr/include/torch/csrc/api/include -M -x c++ - | tr -s ' \\' '\n' |
-  { grep '^/usr/include/' || true; } | xargs realpath | sort -u >"$out/headers"
-xargs dpkg -S <"$out/headers" | sed 's/[:,].*//' | sort -u | { grep -Ev '^(libc6|libstdc[+][+]-[0-9]+|linux-libc)-dev$' || true; } |
+  sed -n '\#^/usr/include/#p' | xargs realpath | sort -u >"$out/headers"
+xargs dpkg -S <"$out/headers" | sed 's/[:,].*//' | sort -u | sed -E '/^(libc6|libstdc[+][+]-[0-9]+|linux-libc)-dev$/d' |
   while read -r package; do
     dpkg -L "$package" | sed -En 's#^/usr/((include|lib/x86_64-linux-gnu/cmake/fmt|share/cmake/nlohmann_json)/.*)#\1#p' |
       tar -C /usr -c --no-recursion -T - | tar -C "$root" -x
@@ -82,7 +82,7 @@ python3 packaging/sbom.py --files "$out/sources" --version "$version" --commit "
   --licenses "$root/share/licenses" --out "$root/sbom.json"
 
 find "$root" -newermt "@$(git log -1 --format=%ct)" -exec touch -h -d "@$(git log -1 --format=%ct)" {} +
-tar --sort=name --owner=0 --group=0 --numeric-owner -C "$out" -c "$name" | zstd -q -19 --long=27 -T0 -o "$root.tar.zst"
+tar --sort=name --mode=u=rwX,go=rX --owner=0 --group=0 --numeric-owner -C "$out" -c "$name" | zstd -q -19 --long=27 -T0 -o "$root.tar.zst"
 size=$(stat -c %s "$root.tar.zst")
 [[ $size -le 150000000 ]] || die "$root.tar.zst has $size bytes, and may have 150,000,000"
 echo "argosy: built $1/$name.tar.zst: $((size / 1000000)) MB, unpacked $(du -sm "$root" | cut -f 1) MiB"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Says of which of Debian's packages files are, as a CycloneDX document, and collects their licences.
+"""Says of which of Debian's packages files are, as a CycloneDX document, and collects their licences. SOURCES.txt beside
+those says where each source is had.
 
     packaging/sbom.py --files LIST --version 0.1.0 --commit 1a2b3c --licenses FOLDER --out sbom.json
 
@@ -8,10 +9,23 @@ LIST has the paths of the files, one a line.
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+
+COMMON = Path("/usr/share/common-licenses")  # which copyright files refer to, and other systems do not have
+# GPL without an exception for what links it: such a library may not be in what users link their programs with.
+REFUSED = {"libjbig0", "libreadline8"}
+SOURCES = """What is in here and not Argosy's is Debian's, built from the source packages below. Each is had by
+`apt-get source NAME=VERSION`, and old ones from Debian's snapshot archive. Of the shared libraries, the names of
+libraries that they do not use were removed and $ORIGIN was set as their search path (patchelf); nothing else was
+changed, and each can be replaced by another build of its own. The launcher is linked again by
+packaging/static_launcher.sh of Argosy's source, commit {commit}.
+
+"""
 
 
 def owner(path):
@@ -24,15 +38,26 @@ def owner(path):
 
 
 def described(package):
-    fields = "${Version}\n${Architecture}\n${source:Package}"
+    fields = "${Version}\n${Architecture}\n${source:Package}\n${source:Version}"
     words = subprocess.run(["dpkg-query", "-W", "-f", fields, package], check=True, capture_output=True, text=True)
-    version, architecture, source = words.stdout.split("\n")[:3]
-    return {
+    version, architecture, source, source_version = words.stdout.split("\n")[:4]
+    component = {
         "type": "library",
         "name": package,
         "version": version,
         "purl": f"pkg:deb/debian/{package}@{version}?arch={architecture}&upstream={source}",
     }
+    return component, f"{source}={source_version}"
+
+
+def collect_licences(packages, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for package in packages:
+        text = (Path("/usr/share/doc") / package / "copyright").read_text(errors="replace")
+        (folder / package).write_text(text)
+        for name in re.findall(r"/usr/share/common-licenses/([A-Za-z0-9.-]*[A-Za-z0-9])", text):
+            if (COMMON / name).is_file():
+                shutil.copyfile(COMMON / name, folder / name)
 
 
 def main():
@@ -45,9 +70,12 @@ def main():
     args = parser.parse_args()
 
     packages = sorted({owner(line) for line in args.files.read_text().split()})
-    args.licenses.mkdir(parents=True, exist_ok=True)
-    for package in packages:
-        shutil.copyfile(Path("/usr/share/doc") / package / "copyright", args.licenses / package)
+    if refused := REFUSED.intersection(packages):
+        sys.exit(f"argosy: {', '.join(refused)}: GPL, which would hold for programs of users too")
+    collect_licences(packages, args.licenses)
+    components, sources = zip(*(described(package) for package in packages))
+    listed = "".join(f"{source}\n" for source in sorted(set(sources)))
+    (args.licenses / "SOURCES.txt").write_text(SOURCES.format(commit=args.commit) + listed)
     argosy = {
         "type": "application",
         "name": "argosy",
@@ -59,7 +87,7 @@ def main():
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "metadata": {"component": argosy},
-        "components": [described(package) for package in packages],
+        "components": list(components),
     }
     args.out.write_text(json.dumps(document, indent=1) + "\n")
     print(f"{len(packages)} packages")

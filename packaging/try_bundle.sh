@@ -11,7 +11,6 @@ apt-get -qq update
 apt-get -qq install -y --no-install-recommends zstd iproute2 >/dev/null 2>&1
 glibc=$(ldd --version | sed -n '1s/.* //p')
 builds=$(printf '2.36\n%s\n' "$glibc" | sort -V -C && echo yes || echo no) # what a program of one's own needs
-[[ $builds == no ]] || apt-get -qq install -y --no-install-recommends cmake make g++ pkg-config >/dev/null 2>&1
 id someone >/dev/null 2>&1 || useradd -m someone
 cat >/tmp/walk.sh <<'END'
 set -euo pipefail
@@ -21,22 +20,28 @@ tar --zstd -xf "$1"
 home=$(echo argosy-*)
 "$home"/demo.sh >demo.log 2>&1 || { tail -n 20 demo.log >&2; exit 1; }
 echo "from tar to the trained model: $(( ($(date +%s%N) - started) / 1000000 )) ms"
-grep -o 'eval_acc: [0-9.]*' demo.log | tail -n 1
+accuracy=$(sed -n 's/.*eval_acc: \([0-9.]*\).*/\1/p' demo.log | tail -n 1)
+[[ $accuracy == 0.8[5-9]* || $accuracy == 0.9* ]] || { echo "the demo ends with accuracy \"$accuracy\""; exit 1; }
+echo "accuracy $accuracy"
 mkdir 'another place'
 mv "$home" 'another place/argosy'
-cd /tmp
+mkdir ~/elsewhere && cd ~/elsewhere
 . "$HOME/another place/argosy/env.sh"
 [[ $(command -v argosy) == "$HOME/another place/argosy/bin/argosy" ]]
 argosy --version
 [[ $(argosy checkpoint hash ~/runs/demo | cut -d ' ' -f 1 | tr -d '\n' | wc -c) -eq 64 ]]
-argosy evaluate ~/runs/demo --data "fashion_mnist:$HOME/another place/argosy/share/datasets/fashion-mnist" 2>&1 | tail -n 1
+argosy evaluate ~/runs/demo --data "fashion_mnist:$HOME/another place/argosy/share/datasets/fashion-mnist" >evaluated.log 2>&1
+grep -q "acc: $accuracy" evaluated.log || { cat evaluated.log; exit 1; }
 argosy runs ls ~/runs
 argosy data info "$HOME/another place/argosy/share/datasets/fashion-mnist" >/dev/null
 argosy doctor >~/doctor.log || [[ $? -eq 1 ]]
 grep training ~/doctor.log
 grep -q 'training .*equal weights' ~/doctor.log || { cat ~/doctor.log; exit 1; }
-argosy torchrun --nproc_per_node 2 --no_python sh -c 'echo "rank $RANK of $WORLD_SIZE"'
-[[ $2 == yes ]] || exit 0
+said=$(argosy torchrun --nproc_per_node 2 --no_python sh -c 'echo "rank $RANK of $WORLD_SIZE"' 2>/dev/null | sort)
+[[ $said == "[rank 0] rank 0 of 2"$'\n'"[rank 1] rank 1 of 2" ]] || { echo "$said"; exit 1; }
+END
+cat >/tmp/own.sh <<'END'
+set -euo pipefail
 mv "$HOME/another place/argosy" ~/argosy # pkg-config takes no spaces
 . ~/argosy/env.sh
 docs=$HOME/argosy/share/doc/argosy
@@ -46,8 +51,21 @@ sed -n '/^```cmake$/,/^```$/p' "$docs/README.md" | sed '1d;/^```$/,$d;/argosy_pr
 cmake -S . -B build -DCMAKE_BUILD_TYPE=Release >cmake.log && make -C build >make.log 2>&1 || { tail -n 20 cmake.log make.log; exit 1; }
 argosy launch --log_dir= -n 2 build/train 2>&1 | grep 'epoch 0'
 g++ -O1 train.cpp -o by-pkg-config $(pkg-config --cflags --libs argosy) "-Wl,-rpath,$(pkg-config --variable=libdir argosy)"
-[[ -x by-pkg-config ]]
+argosy launch --log_dir= -n 2 ./by-pkg-config 2>&1 | grep 'epoch 0'
+said=$(LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libstdc++.so.6 argosy checkpoint hash ~/runs/demo 2>&1)
+[[ $said == *"without LD_PRELOAD"*"$HOME/runs/demo"* ]] || { echo "$said"; exit 1; }
+. /usr/share/modules/init/bash
+export PATH=/usr/bin:/bin
+module use ~/argosy/share/modulefiles
+module load argosy
+[[ $(command -v argosy) == "$HOME/argosy/bin/argosy" ]]
+echo "a program of one's own, and the module"
 END
-chmod 755 /tmp/walk.sh
+chmod 755 /tmp/walk.sh /tmp/own.sh
 echo "$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release), glibc $glibc"
-unshare -n bash -c 'ip link set lo up; exec su - someone -c "bash /tmp/walk.sh $0 $1"' "$bundle" "$builds"
+as_someone() { unshare -n bash -c 'ip link set lo up; exec su - someone -c "bash $0 $1"' "$1" "$bundle"; }
+as_someone /tmp/walk.sh
+# What the system has now is not what the walk above could have leant on.
+[[ $builds == yes ]] || exit 0
+apt-get -qq install -y --no-install-recommends cmake make g++ pkg-config environment-modules >/dev/null 2>&1
+as_someone /tmp/own.sh

@@ -14,7 +14,7 @@ apt-get -qq install -y --no-install-recommends "$folder"/argosy_*.deb >/tmp/inst
 [[ ! -e /usr/lib/x86_64-linux-gnu/libtorch_cpu.so.1.13 ]] || fail "argosy alone has brought libtorch"
 [[ $(argosy launch --log_dir= -n 2 sh -c 'echo $RANK' | sort | paste -s -d ,) == "[rank 0] 0,[rank 1] 1" ]] || fail "the launcher alone does not start two"
 said=$(argosy train --list models 2>&1) && fail "argosy train works without argosy-torch"
-[[ $said == *"of Debian's packages argosy-torch"* ]] || fail "argosy train says: $said"
+[[ $said == *"Debian's package argosy-torch"* ]] || fail "argosy train says: $said"
 echo "argosy alone: $(du -shcx /usr | tail -n 1 | cut -f 1) in /usr"
 
 start=$SECONDS

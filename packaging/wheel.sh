@@ -7,7 +7,9 @@ cd "$(dirname "$0")/.."
 die() { echo "argosy: $*" >&2; exit 1; }
 
 [[ $# -eq 1 ]] || die "usage: packaging/wheel.sh OUT"
-command -v hatchling >/dev/null || die "there is no hatchling. Run first: scripts/install_deps.sh wheel"
+for tool in hatchling twine; do
+  command -v "$tool" >/dev/null || die "there is no $tool. Run first: scripts/install_deps.sh wheel"
+done
 mkdir -p "$1" build/wheel
 out=$(realpath "$1")
 packaging/static_launcher.sh build/wheel/argosy build/wheel/sources

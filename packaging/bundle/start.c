@@ -57,6 +57,11 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     words[count + (size_t)i - 1] = argv[i];
   }
+  if (getenv("LD_PRELOAD") != NULL && *getenv("LD_PRELOAD") != '\0') {
+    // Made for the system's C library, it may ask the older one here for what that does not have.
+    fprintf(stderr, "argosy: %s starts without LD_PRELOAD, for it has a C library of its own\n", name);
+    unsetenv("LD_PRELOAD");
+  }
   execv(words[0], words);
   give_up("cannot start", words[0]);
 }

@@ -12,7 +12,7 @@ def main():
         program = os.path.join(folder, "argosy")
         if os.access(program, os.X_OK):
             os.execv(program, [program, *sys.argv[1:]])
-    sys.exit(f"argosy: no program argosy in {' or '.join(folders)}: pip install --force-reinstall argosy")
+    sys.exit(f"argosy: no program argosy in {' or '.join(folders)}: install the wheel again")
 
 
 if __name__ == "__main__":
