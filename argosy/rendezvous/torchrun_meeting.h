@@ -9,8 +9,7 @@
 namespace argosy::rendezvous {
 
 /// Returns the store of a job that the real torchrun has started. torchrun's own store listens at
-/// `place`. Rank 0 hosts our store on a port that the system chooses, and leaves its address and a
-/// secret in torchrun's store, where the others read them. `number` counts the jobs that this
+/// `place`. Rank 0 hosts ours and invites the others there. `number` counts the jobs that this
 /// process took part in there; it is equal on all ranks. Errors: RendezvousError when no TCPStore
 /// listens there or our store cannot be reached; TimeoutError whose peers() name rank 0 when it did
 /// not come.
