@@ -21,6 +21,8 @@ class DeviceQueue;
 /// Element count per rank for the uneven operations; size() entries.
 using Counts = std::span<const int64_t>;
 using Timeout = std::chrono::milliseconds;
+/// The peer of a recv() that takes the first message, whoever sends it.
+inline constexpr int kAnyRank = -1;
 
 /// What a rank brings to a reduction, and where it takes the sums.
 ///
@@ -48,6 +50,8 @@ class Transfer {
   /// Blocks: until the message was sent or received.
   /// Errors: TimeoutError; CommError naming the peer when it died.
   virtual void wait(Timeout timeout) = 0;
+  /// The rank that sent what was received, after wait(). -1: it was sent.
+  [[nodiscard]] virtual int source() const { return -1; }
   /// Where the transport has a queue: returns the place behind which the message has been sent or
   /// received. Blocks: until the message is queued on the device, which may take the other rank's
   /// part the first time. Errors: as wait(). nullptr: there is no queue.
@@ -160,7 +164,8 @@ class Transport {
   virtual void barrier(Timeout timeout) = 0;
 
   /// Starts to send or to receive `bytes` bytes. Messages with the same (source, destination, tag)
-  /// arrive in the order of their sends. Both sides must say the same size.
+  /// arrive in the order of their sends. Both sides must say the same size. Only Gloo and shared
+  /// memory, and both together, receive from kAnyRank: others throw a UsageError.
   [[nodiscard]] virtual std::unique_ptr<Transfer> send(const void* data,
                                                        size_t bytes,
                                                        int peer,

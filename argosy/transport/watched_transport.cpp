@@ -408,12 +408,14 @@ class WatchedTransport::WatchedTransfer final : public Transfer {
       : transport_(transport), op_(op), peer_(peer), link_(std::move(link)) {}
 
   void wait(Timeout timeout) override {
-    (void)use(timeout, [](Link& link, const Deadline& deadline) {
+    (void)use(timeout, [this](Link& link, const Deadline& deadline) {
       link.wait(deadline);
+      source_ = link.source();
       return nullptr;
     });
     link_.reset();  // the memory is the caller's again
   }
+  [[nodiscard]] int source() const override { return source_; }
   [[nodiscard]] std::shared_ptr<DeviceMark> queue(Timeout timeout) override {
     return use(timeout, [](Link& link, const Deadline& deadline) { return link.queue(deadline); });
   }
@@ -455,6 +457,7 @@ class WatchedTransport::WatchedTransfer final : public Transfer {
   WatchedTransport& transport_;
   const char* op_;
   const int peer_;
+  int source_ = -1;
   std::unique_ptr<Link> link_;
   std::exception_ptr error_;  // of the wait that failed
 };
@@ -475,7 +478,15 @@ std::unique_ptr<Transfer> WatchedTransport::send(const void* data,
 }
 
 std::unique_ptr<Transfer> WatchedTransport::recv(void* data, size_t bytes, int peer, uint32_t tag) {
-  check_rank("recv", "peer", peer);
+  if (peer == kAnyRank) {
+    ARGOSY_CHECK(receives_from_any() && size_ > 1,
+                 "transport.recv",
+                 "{} with {} rank(s) cannot receive from any rank: name the one that sends",
+                 name(),
+                 size_);
+  } else {
+    check_rank("recv", "peer", peer);
+  }
   ARGOSY_CHECK(peer != rank_, "transport.recv", "rank {} cannot receive from itself", rank_);
   watch_->check("recv");
   try {

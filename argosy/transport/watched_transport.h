@@ -101,6 +101,8 @@ class WatchedTransport : public Transport {
     Link(Link&&) = delete;
     Link& operator=(Link&&) = delete;
     virtual void wait(const Deadline& deadline) = 0;
+    /// See Transfer::source().
+    [[nodiscard]] virtual int source() const { return -1; }
     /// See Transfer::queue().
     virtual std::shared_ptr<DeviceMark> queue(const Deadline& /*deadline*/) { return nullptr; }
   };
@@ -144,7 +146,9 @@ class WatchedTransport : public Transport {
                              const Deadline& deadline) = 0;
   virtual void do_barrier(const Deadline& deadline) = 0;
   virtual std::unique_ptr<Link> do_send(const void* data, size_t bytes, int peer, uint32_t tag) = 0;
+  /// `peer` is kAnyRank only where receives_from_any().
   virtual std::unique_ptr<Link> do_recv(void* data, size_t bytes, int peer, uint32_t tag) = 0;
+  [[nodiscard]] virtual bool receives_from_any() const { return false; }
   virtual std::shared_ptr<SharedBlock> do_share(size_t /*bytes*/, const Deadline& /*deadline*/) {
     return nullptr;
   }

@@ -245,6 +245,22 @@ TEST_P(TransportDeaths, WhileAMessageGoesToIt) {
   expect_death(outcomes);
 }
 
+/// Whoever waits for a message of any rank hears of a death too, though others could still send.
+TEST_P(TransportDeaths, WhileAnyRankMaySend) {
+  const auto outcomes = try_run([&](std::unique_ptr<Transport> t) {
+    t->barrier(kTimeout);
+    if (t->rank() == kCulprit) {
+      ::raise(SIGKILL);
+    }
+    int value = 0;
+    if (t->rank() == 0 && t->name() != "in_process" && t->name() != "nccl") {
+      t->recv(&value, sizeof value, transport::kAnyRank, 0)->wait(kTimeout);
+    }
+    t->barrier(kTimeout);
+  });
+  expect_death(outcomes);
+}
+
 TEST_P(TransportDeaths, AtTheEndWhileOthersStillTalk) {
   const auto outcomes = try_run([&](std::unique_ptr<Transport> t) {
     t->barrier(kTimeout);

@@ -114,6 +114,51 @@ TEST_P(TransportConformance, MessagesAndCollectivesDoNotMix) {
   });
 }
 
+/// Of each rank two messages, of which some come before they are expected, and some after.
+TEST_P(TransportConformance, WhoSendsFirstIsReceivedFromAny) {
+  run([](Transport& t) {
+    constexpr int kOfEach = 2;
+    std::vector<int> got(static_cast<size_t>(kOfEach * (t.size() - 1)), -1);
+    if (t.size() == 1 || t.name() == "in_process" || t.name() == "nccl") {
+      EXPECT_THROW((void)t.recv(got.data(), sizeof(int), transport::kAnyRank, 0), UsageError);
+      return;
+    }
+    if (t.rank() != 0) {
+      const std::vector<int> mine{10 * t.rank(), 10 * t.rank() + 1};
+      const int other = -1;
+      Transfers transfers;
+      transfers.push_back(t.send(&other, sizeof other, 0, 8));
+      transfers.push_back(t.send(&mine[0], sizeof(int), 0, 9));
+      t.barrier(kTimeout);
+      transfers.push_back(t.send(&mine[1], sizeof(int), 0, 9));
+      wait_all(transfers);
+      t.barrier(kTimeout);
+      return;
+    }
+    t.barrier(kTimeout);
+    std::vector<int> seen(static_cast<size_t>(t.size()), 0);
+    Transfers transfers;
+    for (int& one : got) {
+      transfers.push_back(t.recv(&one, sizeof(int), transport::kAnyRank, 9));
+    }
+    wait_all(transfers);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const int source = transfers[i]->source();
+      ASSERT_GT(source, 0);
+      ASSERT_EQ(got[i], 10 * source + seen[static_cast<size_t>(source)]++) << "in their order";
+    }
+    for (int peer = 1; peer < t.size(); ++peer) {  // what has another tag is still there
+      ASSERT_EQ(seen[static_cast<size_t>(peer)], kOfEach);
+      int other = 0;
+      const auto transfer = t.recv(&other, sizeof other, peer, 8);
+      transfer->wait(kTimeout);
+      ASSERT_EQ(other, -1);
+      ASSERT_EQ(transfer->source(), peer);
+    }
+    t.barrier(kTimeout);
+  });
+}
+
 TEST_P(TransportConformance, EmptyAndLargeMessages) {
   run([](Transport& t) {
     if (t.rank() > 1 || t.size() == 1) {

@@ -16,6 +16,7 @@ class Gloo::MeshLink final : public Link {
   MeshLink(std::shared_ptr<Mesh> mesh, Mesh::Pending pending)
       : mesh_(std::move(mesh)), pending_(std::move(pending)) {}
   void wait(const Deadline& deadline) override { mesh_->wait(pending_, deadline); }
+  [[nodiscard]] int source() const override { return pending_.peer(); }
 
  private:
   const std::shared_ptr<Mesh> mesh_;

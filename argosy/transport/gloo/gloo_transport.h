@@ -42,6 +42,7 @@ class Gloo final : public ForwardingTransport<Gloo> {
  protected:
   std::unique_ptr<Link> do_send(const void* data, size_t bytes, int peer, uint32_t tag) override;
   std::unique_ptr<Link> do_recv(void* data, size_t bytes, int peer, uint32_t tag) override;
+  [[nodiscard]] bool receives_from_any() const override { return true; }
   void interrupt() override;
   void disconnect() override;
 

@@ -163,7 +163,11 @@ Mesh::Pending Mesh::recv(int peer, uint64_t slot, void* data, int64_t bytes) {
   check_open(peer);
   try {
     auto buffer = context_->createUnboundBuffer(data, static_cast<size_t>(bytes));
-    buffer->recv(peer, slot);
+    if (peer == kAnyRank) {
+      buffer->recv(awaited(peer), slot);
+    } else {
+      buffer->recv(peer, slot);
+    }
     return {peer, Pending::Direction::kReceive, std::move(buffer)};
   } catch (const std::exception& e) {
     throw LinkBroken{peer, text_of(e)};
@@ -189,13 +193,14 @@ void Mesh::wait(Pending& pending, const Deadline& deadline) {
   };
   const auto left = std::max(deadline.remaining(), std::chrono::milliseconds(1));
   bool done = false;
+  int source = pending.peer_;
   try {
     done = pending.direction_ == Pending::Direction::kSend ? buffer->waitSend(left)
-                                                           : buffer->waitRecv(left);
+                                                           : buffer->waitRecv(&source, left);
   } catch (const std::exception& e) {
     forget();
     if (deadline.expired()) {
-      throw LinkTimeout{{pending.peer_}};
+      throw LinkTimeout{awaited(pending.peer_)};
     }
     if (text_of(e).find("timeout caused pair closure") != std::string::npos) {
       // Another wait of this rank came to its deadline, and Gloo closed the connection. That wait
@@ -209,7 +214,22 @@ void Mesh::wait(Pending& pending, const Deadline& deadline) {
   if (!done) {
     throw LinkBroken{pending.peer_, "the connections of this rank were closed"};
   }
+  pending.peer_ = source;
   pending.buffer_.reset();
+}
+
+/// The ranks that may end a wait for `peer`.
+std::vector<int> Mesh::awaited(int peer) const {
+  if (peer != kAnyRank) {
+    return {peer};
+  }
+  std::vector<int> others;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_) {
+      others.push_back(rank);
+    }
+  }
+  return others;
 }
 
 void Mesh::wait(std::vector<Pending>& all, const Deadline& deadline) {

@@ -59,6 +59,9 @@ class Mesh final {
     Pending(const Pending&) = delete;
     Pending& operator=(const Pending&) = delete;
 
+    /// The other end. kAnyRank until a message from any rank has come.
+    [[nodiscard]] int peer() const { return peer_; }
+
    private:
     friend class Mesh;
     int peer_ = -1;
@@ -84,6 +87,7 @@ class Mesh final {
                const std::function<void()>& look_around);
 
   [[nodiscard]] Pending send(int peer, uint64_t slot, const void* data, int64_t bytes);
+  /// `peer`: kAnyRank is one too.
   [[nodiscard]] Pending recv(int peer, uint64_t slot, void* data, int64_t bytes);
   void wait(Pending& pending, const Deadline& deadline);
   void wait(std::vector<Pending>& all, const Deadline& deadline);
@@ -100,6 +104,7 @@ class Mesh final {
   class MeshContext;
 
   void check_open(int peer) const;
+  [[nodiscard]] std::vector<int> awaited(int peer) const;
   bool abort_waits();
 
   const int rank_;

@@ -240,6 +240,7 @@ class Hierarchical final : public WatchedTransport {
     });
   }
 
+  [[nodiscard]] bool receives_from_any() const override { return true; }
   std::unique_ptr<Link> do_send(const void* data, size_t bytes, int peer, uint32_t tag) override {
     return flat_.run(
         [&](Transport& t) { return std::make_unique<PartLink>(t.send(data, bytes, peer, tag)); });
@@ -270,6 +271,7 @@ class Hierarchical final : public WatchedTransport {
     void wait(const Deadline& deadline) override {
       Part::translated({}, [&] { transfer_->wait(deadline.remaining()); });
     }
+    [[nodiscard]] int source() const override { return transfer_->source(); }
 
    private:
     const std::unique_ptr<Transfer> transfer_;

@@ -10,6 +10,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/transport/link_errors.h"
+#include "argosy/transport/transport.h"
 
 namespace argosy::transport {
 namespace {
@@ -79,18 +80,46 @@ bool Mailbox::flush(int peer) {
   return any;
 }
 
+/// Takes a message that came before anybody expected it.
+bool Mailbox::claim(Expected& expected, int from) {
+  std::deque<Envelope>& unclaimed = peers_[static_cast<size_t>(from)].unclaimed;
+  const auto found = std::ranges::find(unclaimed, expected.tag, &Envelope::tag);
+  if (found == unclaimed.end()) {
+    return false;
+  }
+  expected.envelope = *found;
+  expected.from = from;
+  unclaimed.erase(found);
+  return true;
+}
+
 std::shared_ptr<Mailbox::Expected> Mailbox::expect(int from, uint32_t tag) {
   auto expected = std::make_shared<Expected>(Expected{.from = from, .tag = tag});
   const std::lock_guard lock(mutex_);
-  Peer& peer = peers_[static_cast<size_t>(from)];
-  const auto found = std::ranges::find(peer.unclaimed, tag, &Envelope::tag);
-  if (found != peer.unclaimed.end()) {
-    expected->envelope = *found;
-    peer.unclaimed.erase(found);
-  } else {
-    peer.expected.push_back(expected);
+  if (from != kAnyRank) {
+    if (!claim(*expected, from)) {
+      peers_[static_cast<size_t>(from)].expected.push_back(expected);
+    }
+    return expected;
   }
+  for (int peer = 0; peer < size_; ++peer) {
+    if (claim(*expected, peer)) {
+      return expected;
+    }
+  }
+  from_any_.push_back(expected);
   return expected;
+}
+
+bool Mailbox::deliver(const Envelope& envelope, int from, Queue& to) {
+  const auto wanted = std::ranges::find(to, envelope.tag, [](const auto& e) { return e->tag; });
+  if (wanted == to.end()) {
+    return false;
+  }
+  (*wanted)->envelope = envelope;
+  (*wanted)->from = from;
+  to.erase(wanted);
+  return true;
 }
 
 bool Mailbox::drain(int from) {
@@ -102,16 +131,16 @@ bool Mailbox::drain(int from) {
   while (taken < posted) {
     const Envelope envelope = box.envelopes[taken % kEnvelopes];
     box.taken.store(++taken);
-    const auto wanted =
-        std::ranges::find(peer.expected, envelope.tag, [](const auto& e) { return e->tag; });
-    if (wanted == peer.expected.end()) {
+    if (!deliver(envelope, from, peer.expected) && !deliver(envelope, from, from_any_)) {
       peer.unclaimed.push_back(envelope);
-    } else {
-      (*wanted)->envelope = envelope;
-      peer.expected.erase(wanted);
     }
   }
   return any;
+}
+
+int Mailbox::sender_of(const Expected& expected) {
+  const std::lock_guard lock(mutex_);
+  return expected.from;
 }
 
 bool Mailbox::has_come(const Expected& expected) {
@@ -134,7 +163,9 @@ void Mailbox::read(const Expected& expected, void* data, size_t bytes) {
 
 void Mailbox::forget(const std::shared_ptr<Expected>& expected) {
   const std::lock_guard lock(mutex_);
-  std::erase(peers_[static_cast<size_t>(expected->from)].expected, expected);
+  std::erase(
+      expected->from == kAnyRank ? from_any_ : peers_[static_cast<size_t>(expected->from)].expected,
+      expected);
   if (expected->envelope) {
     free(*expected->envelope);
   }

@@ -20,7 +20,7 @@ class Mailbox final {
  public:
   /// A receive that was started. read() writes its memory.
   struct Expected {
-    int from = 0;
+    int from = 0;  ///< kAnyRank until a message has come
     uint32_t tag = 0;
     std::optional<Envelope> envelope{};
   };
@@ -33,6 +33,8 @@ class Mailbox final {
   [[nodiscard]] uint64_t posted(int peer) const;
 
   [[nodiscard]] std::shared_ptr<Expected> expect(int from, uint32_t tag);
+  /// Expected::from, which changes when a message from any rank comes.
+  [[nodiscard]] int sender_of(const Expected& expected);
   /// True if the message has come.
   [[nodiscard]] bool has_come(const Expected& expected);
   /// Reads a message that has come, and frees it. Throws LinkBroken, and Mismatch for another size.
@@ -45,7 +47,11 @@ class Mailbox final {
   std::vector<int> pump();
 
  private:
+  using Queue = std::deque<std::shared_ptr<Expected>>;
+
   bool flush(int peer);
+  [[nodiscard]] bool claim(Expected& expected, int from);
+  [[nodiscard]] static bool deliver(const Envelope& envelope, int from, Queue& to);
   bool drain(int from);
   void free(const Envelope& envelope) const;
 
@@ -60,9 +66,10 @@ class Mailbox final {
     uint64_t sent = 0;                 ///< messages, waiting ones too
     std::deque<Envelope> waiting{};    ///< that found no room
     std::deque<Envelope> unclaimed{};  ///< that came and nobody expects
-    std::deque<std::shared_ptr<Expected>> expected{};
+    Queue expected{};
   };
   std::vector<Peer> peers_;
+  Queue from_any_{};
 };
 
 }  // namespace argosy::transport

@@ -23,8 +23,9 @@ void Neighbours::pump() {
 }
 
 void Neighbours::wait_for_message(Mailbox::Expected& expected, const Deadline& deadline) {
+  const int from = mailbox.sender_of(expected);
   waiter.wait_until(
-      expected.from,
+      from,
       [&] {
         if (mailbox.has_come(expected)) {
           return true;

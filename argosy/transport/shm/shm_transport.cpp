@@ -40,14 +40,17 @@ class Shm::RecvLink final : public Link {
   RecvLink& operator=(const RecvLink&) = delete;
   void wait(const Deadline& deadline) override {
     neighbours_->wait_for_message(*expected_, deadline);
+    source_ = expected_->from;
     neighbours_->mailbox.read(*std::exchange(expected_, nullptr), data_, bytes_);
   }
+  [[nodiscard]] int source() const override { return source_; }
 
  private:
   const std::shared_ptr<Neighbours> neighbours_;
   std::shared_ptr<Mailbox::Expected> expected_;
   void* const data_;
   const size_t bytes_;
+  int source_ = -1;
 };
 
 Shm::Shm(std::shared_ptr<rendezvous::Store> store, int rank, int size, const ShmOptions& options)

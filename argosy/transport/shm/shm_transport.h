@@ -45,6 +45,7 @@ class Shm final : public ForwardingTransport<Shm> {
   std::shared_ptr<SharedBlock> do_share(size_t bytes, const Deadline& deadline) override;
   std::unique_ptr<Link> do_send(const void* data, size_t bytes, int peer, uint32_t tag) override;
   std::unique_ptr<Link> do_recv(void* data, size_t bytes, int peer, uint32_t tag) override;
+  [[nodiscard]] bool receives_from_any() const override { return true; }
   void interrupt() override;
 
  private:

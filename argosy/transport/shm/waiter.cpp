@@ -12,6 +12,7 @@
 #include "argosy/os/futex.h"
 #include "argosy/os/pidfd.h"
 #include "argosy/transport/link_errors.h"
+#include "argosy/transport/transport.h"
 
 namespace argosy::transport {
 namespace {
@@ -108,23 +109,37 @@ void Waiter::sleep(int rank,
   if (now || ready()) {
     return;
   }
-  const uint32_t gone = segment_.page(rank).left.load();
+  const std::vector<int> of = awaited(rank);
+  const bool gone =
+      std::ranges::all_of(of, [this](int other) { return segment_.page(other).left.load() != 0; });
   if (ready()) {
     return;  // what a rank did before it left counts
   }
   if (mine.left.load() != 0) {
     throw LinkBroken{-1, "this rank takes no part any more"};
   }
-  if (gone != 0) {
-    throw LinkBroken{rank, names_.one(rank) + " takes no part any more"};
+  if (gone) {
+    throw LinkBroken{rank, names_.one(of.front()) + " takes no part any more"};
   }
   if (Deadline::Clock::now() >= next_look) {
-    check_others(rank, ready);
+    check_others(of.front(), ready);
     next_look = Deadline::Clock::now() + look_;
   }
   if (deadline.expired()) {
-    throw LinkTimeout{{rank}};
+    throw LinkTimeout{of};
   }
+}
+
+/// The ranks that may end a wait for `rank`.
+std::vector<int> Waiter::awaited(int rank) const {
+  if (rank != kAnyRank) {
+    return {rank};
+  }
+  std::vector<int> others;
+  for (int i = 1; i < size_; ++i) {
+    others.push_back((rank_ + i) % size_);
+  }
+  return others;
 }
 
 /// Whoever died may be another than who is waited for, and who waits for the dead in turn. Who left

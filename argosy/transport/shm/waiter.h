@@ -36,7 +36,8 @@ class Waiter final {
   void wait(int rank, Counter counter, uint64_t value, const Deadline& deadline);
   /// Waits until the counters of all other ranks are.
   void wait_all(Counter counter, uint64_t value, const Deadline& deadline);
-  /// Waits until `ready()`, which becomes true by what `rank` does. Throws as above.
+  /// Waits until `ready()`, which becomes true by what `rank` does, or any where that is kAnyRank.
+  /// Throws as above.
   void wait_until(int rank, const std::function<bool()>& ready, const Deadline& deadline);
 
   // To be called after a change that others may wait for.
@@ -54,6 +55,7 @@ class Waiter final {
              const std::function<bool()>& ready,
              const Deadline& deadline,
              Deadline::Clock::time_point& next_look);
+  [[nodiscard]] std::vector<int> awaited(int rank) const;
   void check_others(int awaited, const std::function<bool()>& ready) const;
 
   const Segment& segment_;
