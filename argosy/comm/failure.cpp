@@ -26,9 +26,9 @@ std::string who(const Reporter& reporter) {
 /// Where this operation stands in the flight record, whose numbers these are.
 std::string record(const Operation& operation, const Reporter& reporter) {
   const OperationInfo& info = operation.info;
-  if (info.peer >= 0) {
-    return fmt::format(
-        "{} with {}, tag {}, {} B", info.op, reporter.names.one(info.peer), info.tag, info.bytes);
+  if (info.is_message()) {
+    const std::string with = info.peer >= 0 ? reporter.names.one(info.peer) : "any rank";
+    return fmt::format("{} with {}, tag {}, {} B", info.op, with, info.tag, info.bytes);
   }
   const std::string size =
       info.dtype.empty() ? "" : fmt::format(", {} B {}", info.bytes, info.dtype);

@@ -87,9 +87,13 @@ std::shared_ptr<Operation> GroupState::make(OperationInfo info,
   return operation;
 }
 
-Work GroupState::submit(OperationInfo info, std::chrono::milliseconds timeout, Body body) {
+Work GroupState::submit(OperationInfo info,
+                        std::chrono::milliseconds timeout,
+                        Body body,
+                        Operation::Then then) {
   check_usable(info.op);
   const std::shared_ptr<Operation> operation = make(std::move(info), timeout, std::move(body));
+  operation->then = std::move(then);
   // A group of one has nobody to wait for: no thread.
   const bool accepted = size() == 1 ? queue_.run(operation) : queue_.push(operation);
   if (!accepted) {
@@ -98,9 +102,13 @@ Work GroupState::submit(OperationInfo info, std::chrono::milliseconds timeout, B
   return Work(operation);
 }
 
-void GroupState::run(OperationInfo info, std::chrono::milliseconds timeout, Body body) {
+void GroupState::run(OperationInfo info,
+                     std::chrono::milliseconds timeout,
+                     Body body,
+                     Operation::Then then) {
   check_usable(info.op);
   const std::shared_ptr<Operation> operation = make(std::move(info), timeout, std::move(body));
+  operation->then = std::move(then);
   if (!queue_.run(operation)) {
     throw_destroyed(operation->info.op);
   }
@@ -144,6 +152,7 @@ std::shared_ptr<Operation> GroupState::start(OperationInfo info,
       it->set_end_on_device((*transfer)->queue(deadline.remaining()));
     }
     (*transfer)->wait(deadline.remaining());
+    it->source = (*transfer)->source();
     finish();
   };
   return operation;
@@ -153,13 +162,15 @@ Work GroupState::submit_transfer(OperationInfo info,
                                  std::chrono::milliseconds timeout,
                                  const StartTransfer& start_transfer,
                                  std::function<void()> finish,
-                                 DeviceLine* line) {
+                                 DeviceLine* line,
+                                 Operation::Then then) {
   const std::string_view op = info.op;
   std::shared_ptr<Operation> operation;
   bool accepted = false;
   // Inside run_here(), so that the transport lives until the transfer is the pool's, or gone.
   const bool open = waiters_.run_here([&] {
     operation = start(std::move(info), timeout, start_transfer, std::move(finish), line);
+    operation->then = std::move(then);
     accepted = waiters_.run([this, operation] { execute(*operation); });
     if (!accepted) {
       operation->body = nullptr;
@@ -229,7 +240,7 @@ std::exception_ptr GroupState::perform(Operation& operation) {
       transport_->set_place({});
       compare_signatures(operation, names_, *transport_, deadline);
     }
-    if (operation.info.peer < 0) {  // a message runs beside a collective, and is at no place
+    if (!operation.info.is_message()) {  // a message runs beside a collective, and is at no place
       transport_->set_place(operation.info.place);
     }
     operation.body(*transport_, deadline);
@@ -265,12 +276,16 @@ void GroupState::finish(Operation& operation, const std::exception_ptr& error) {
   if (error) {
     message = message_of(error);
     event.error = message;
-  } else if (operation.info.peer < 0) {
+  } else if (!operation.info.is_message()) {
     (operation.on_device ? last_completed_on_device_ : last_completed_)
         .store(operation.seq, std::memory_order_relaxed);
   }
   family_->tell(&Hook::on_ended, event);
+  const Operation::Then then = std::move(operation.then);
   operation.complete(error);
+  if (then) {
+    then(operation, error);
+  }
 }
 
 std::shared_ptr<DeviceLine> GroupState::make_line(int number,

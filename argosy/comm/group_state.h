@@ -81,11 +81,18 @@ class GroupState final {
   /// Throws what an earlier operation failed by, if one did or is about to.
   void check_whole();
 
-  /// Queues a collective and returns at once. The timeout (zero: the group's) counts from the
-  /// moment the operation starts; operations before it have timeouts of their own.
-  [[nodiscard]] Work submit(OperationInfo info, std::chrono::milliseconds timeout, Body body);
+  /// Queues a collective and returns at once. `then` runs in the thread that ran it. The timeout
+  /// (zero: the group's) counts from the moment the operation starts; operations before it have
+  /// timeouts of their own.
+  [[nodiscard]] Work submit(OperationInfo info,
+                            std::chrono::milliseconds timeout,
+                            Body body,
+                            Operation::Then then = {});
   /// The same, but waits. Runs in this thread if nothing is queued before it.
-  void run(OperationInfo info, std::chrono::milliseconds timeout, Body body);
+  void run(OperationInfo info,
+           std::chrono::milliseconds timeout,
+           Body body,
+           Operation::Then then = {});
 
   /// The operations on one device, `name`d "cuda:0". Made when they are first asked for, together
   /// with the other members. nullptr: what the device has goes through the host's memory.
@@ -106,7 +113,8 @@ class GroupState final {
                                      std::chrono::milliseconds timeout,
                                      const StartTransfer& start,
                                      std::function<void()> finish,
-                                     DeviceLine* line = nullptr);
+                                     DeviceLine* line = nullptr,
+                                     Operation::Then then = {});
   void run_transfer(OperationInfo info,
                     std::chrono::milliseconds timeout,
                     const StartTransfer& start,

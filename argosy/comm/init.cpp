@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -57,6 +58,19 @@ class HeartbeatHook final : public Hook {
   }
   std::weak_ptr<os::Heartbeat> heartbeat_;
 };
+
+/// One for all groups of this process: where it ends, silence means nothing any more.
+std::shared_ptr<os::Heartbeat> heartbeat_of_process() {
+  static std::mutex mutex;
+  static std::weak_ptr<os::Heartbeat> shared;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<os::Heartbeat> heartbeat = shared.lock();
+  if (heartbeat == nullptr) {
+    heartbeat = os::Heartbeat::begin();
+    shared = heartbeat;
+  }
+  return heartbeat;
+}
 
 /// The value of `key`, which rank `setter` sets. Nobody leaves a job before all have read what was
 /// to be read, so a departure is a failure, unless the value came just before it.
@@ -178,6 +192,21 @@ std::string wanted_backend(const InitOptions& options) {
                   value));
 }
 
+/// What can be wrong before anybody waits for this rank. Returns the backend that is wanted.
+std::string check(const InitOptions& options) {
+  ARGOSY_CHECK(options.timeout > std::chrono::milliseconds(0),
+               "comm.init",
+               "timeout must be positive, got {} ms",
+               options.timeout.count());
+  std::string backend = wanted_backend(options);
+  const Backends backends = Backends::parse(backend);
+  ARGOSY_CHECK(backends.host != "in_process",
+               "comm.init",
+               "backend \"in_process\" joins threads, not processes. Use comm::connect().");
+  (void)device_backend(backends.devices);  // here, so that nobody waits for who cannot go on
+  return backend;
+}
+
 /// Tells the others, who wait for this rank, why they do so in vain.
 void say_goodbye(rendezvous::Presence& presence, const std::string& why) {
   try {
@@ -191,17 +220,7 @@ void say_goodbye(rendezvous::Presence& presence, const std::string& why) {
 
 Group init(const InitOptions& options) {
   os::install_crash_handler();  // first: what is wrong with the call itself is told by it too
-  ARGOSY_CHECK(options.timeout > std::chrono::milliseconds(0),
-               "comm.init",
-               "timeout must be positive, got {} ms",
-               options.timeout.count());
-  const std::string backend = wanted_backend(options);
-  const Backends backends = Backends::parse(backend);
-  ARGOSY_CHECK(backends.host != "in_process",
-               "comm.init",
-               "backend \"in_process\" joins threads, not processes. Use comm::connect().");
-  (void)device_backend(backends.devices);  // here, so that nobody waits for who cannot go on
-  const bool checked = options.checked || env::get_bool("ARGOSY_CHECKED").value_or(false);
+  check(options);
   const Deadline deadline = Deadline::after(options.timeout);
   rendezvous::Joined joined = rendezvous::join(
       {.method = options.init_method, .rank = options.rank, .world_size = options.world_size},
@@ -209,6 +228,15 @@ Group init(const InitOptions& options) {
   if (joined.world_size > 1) {
     log::set_identity(fmt::format("rank {}", joined.rank));
   }
+  return form("world", std::move(joined), options, deadline);
+}
+
+Group form(const std::string& name,
+           rendezvous::Joined joined,
+           const InitOptions& options,
+           const Deadline& deadline) {
+  const std::string backend = check(options);
+  const bool checked = options.checked || env::get_bool("ARGOSY_CHECKED").value_or(false);
   const auto membership = std::make_shared<Membership>();
   membership->presence = std::move(joined.presence);
   try {
@@ -218,24 +246,26 @@ Group init(const InitOptions& options) {
                     fmt::format("backend {} and checked mode {}", backend, checked ? "on" : "off"),
                     deadline);
     }
-    Group world = connect({.backend = backend,
+    Group group = connect({.backend = backend,
                            .hosts = std::move(hosts),
                            .store = joined.store,
                            .rank = joined.rank,
                            .size = joined.world_size,
-                           .name = "world",
+                           .name = name,
                            .timeout = options.timeout,
                            .checked = checked,
                            .keep = membership});
     if (joined.world_size > 1) {  // alone, nobody waits for it, and no operation need tell of it
-      membership->heartbeat = os::Heartbeat::begin();
+      membership->heartbeat = heartbeat_of_process();
     }
     if (membership->heartbeat) {
-      add_hook(world, std::make_shared<HeartbeatHook>(membership->heartbeat));
+      add_hook(group, std::make_shared<HeartbeatHook>(membership->heartbeat));
     }
-    return world;
+    return group;
   } catch (const Error& error) {
-    say_goodbye(*membership->presence, error.what());
+    if (membership->presence != nullptr) {
+      say_goodbye(*membership->presence, error.what());
+    }
     throw;
   }
 }

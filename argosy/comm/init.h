@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "argosy/base/deadline.h"
 #include "argosy/comm/group.h"
+#include "argosy/rendezvous/join.h"
 #include "argosy/transport/device_queue.h"
 
 namespace argosy::comm {
@@ -39,8 +41,15 @@ struct InitOptions {
 /// the ranks that did not come; RendezvousError (store unreachable, wrong token).
 [[nodiscard]] Group init(const InitOptions& options = {});
 
-/// How ranks that share a store become a group, without an environment: what init() does after the
-/// meeting. For tests and programs that arrange the meeting themselves.
+/// How processes that have met become a group: what init() does after the meeting. Collective.
+/// Errors: as init().
+[[nodiscard]] Group form(const std::string& name,
+                         rendezvous::Joined joined,
+                         const InitOptions& options,
+                         const Deadline& deadline);
+
+/// How ranks that share a store become a group, without an environment. For tests and programs that
+/// arrange the meeting themselves.
 struct ConnectOptions {
   /// As in InitOptions, where "auto" goes by `hosts`. "in_process": ranks are threads.
   std::string backend = "auto";

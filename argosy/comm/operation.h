@@ -75,6 +75,9 @@ struct OperationInfo {
   transport::TrainingPlace place{};
   bool exact = false;       ///< sums must have the bits of all transports
   std::string signature{};  ///< what the checked mode compares; filled only when it is on
+
+  /// Of a transfer, which runs beside the collectives and may come from any rank.
+  [[nodiscard]] bool is_message() const { return peer >= 0 || tag >= 0; }
 };
 
 /// One operation on its way through a group's queue.
@@ -84,6 +87,8 @@ class Operation final : public WorkState {
   /// Does the work, within the deadline. Runs once; destroyed (with the tensors it holds) before
   /// the operation completes.
   using Body = std::function<void(transport::Transport&, const Deadline&)>;
+  /// Hears what stopped it, or nullptr, once it has completed. Must not throw.
+  using Then = std::function<void(const Operation&, const std::exception_ptr&)>;
 
   void wait() const override;
   [[nodiscard]] bool is_completed() const override;
@@ -93,12 +98,14 @@ class Operation final : public WorkState {
 
   OperationInfo info{};
   Body body{};
+  Then then{};
   std::chrono::milliseconds timeout{0};
   std::string_view group{};  ///< the name, which lives in the group's state; not after it ended
   int64_t seq = -1;          ///< place in the group's order, from 0; transfers have their own count
   bool announced = false;    ///< on_enqueued was called; the queue's
   uint64_t id = 0;           ///< counts all operations of this process's groups
   bool on_device = false;    ///< its body only queues it there
+  int source = -1;           ///< the rank that sent what a transfer received
   Clock::time_point enqueued{};
   Clock::time_point started{};
 
