@@ -1,0 +1,38 @@
+// What Python sees of the backend.
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "process_group.h"
+
+namespace py = pybind11;
+using argosy_torch::ProcessGroup;
+
+namespace {
+
+c10::intrusive_ptr<ProcessGroup> make(const c10::intrusive_ptr<c10d::Store>& store,
+                                      int rank,
+                                      int size,
+                                      const std::string& name,
+                                      const std::string& towards,
+                                      double timeout) {
+  const std::chrono::milliseconds limit(static_cast<int64_t>(timeout * 1000));
+  return c10::make_intrusive<ProcessGroup>(
+      store, rank, size, argosy_torch::GroupOptions{name, towards, limit});
+}
+
+}  // namespace
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  py::module_::import("torch.distributed");  // has the classes that these are made of
+  module.def("load", [](const std::string& path) { argosy_torch::library().load(path); });
+  py::class_<ProcessGroup, argosy_torch::Base, c10::intrusive_ptr<ProcessGroup>>(
+      module, "ProcessGroupArgosy")
+      .def(py::init(&make),
+           py::arg("store"),
+           py::arg("rank"),
+           py::arg("size"),
+           py::arg("name"),
+           py::arg("towards"),
+           py::arg("timeout"),
+           py::call_guard<py::gil_scoped_release>())
+      .def("flight_record", &ProcessGroup::record, py::call_guard<py::gil_scoped_release>());
+}

@@ -1,0 +1,985 @@
+#include "process_group.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+namespace argosy_torch {
+namespace {
+
+// A step has failed, and the library knows why.
+struct StepFailed {
+  int code;
+};
+
+template <typename Options>
+bool waits(const Options& options) {
+  if constexpr (requires { options.asyncOp; }) {
+    return !options.asyncOp;
+  } else {
+    return false;  // before PyTorch 2.8 a backend does not hear of it
+  }
+}
+
+ArgosyType type_of(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+      return ARGOSY_F32;
+    case at::kDouble:
+      return ARGOSY_F64;
+    case at::kHalf:
+      return ARGOSY_F16;
+    case at::kBFloat16:
+      return ARGOSY_BF16;
+    case at::kChar:
+      return ARGOSY_I8;
+    case at::kByte:
+      return ARGOSY_U8;
+    case at::kInt:
+      return ARGOSY_I32;
+    case at::kLong:
+      return ARGOSY_I64;
+    case at::kBool:
+      return ARGOSY_BOOL;
+    default:
+      TORCH_CHECK(false,
+                  "argosy: tensors of ",
+                  tensor.scalar_type(),
+                  " cannot be reduced; expected Float, Double, Half, BFloat16, Char, Byte, Int, "
+                  "Long or Bool. Reduce another type, and convert.");
+  }
+}
+
+const char* name_of_type(const at::Tensor& tensor) {
+  return tensor.defined() ? c10::toString(tensor.scalar_type()) : "";
+}
+
+ArgosyReduction reduction_of(const c10d::ReduceOp& op) {
+  switch (static_cast<c10d::ReduceOp::RedOpType>(op)) {
+    case c10d::ReduceOp::SUM:
+      return ARGOSY_SUM;
+    case c10d::ReduceOp::AVG:
+      return ARGOSY_AVG;
+    case c10d::ReduceOp::PRODUCT:
+      return ARGOSY_PRODUCT;
+    case c10d::ReduceOp::MIN:
+      return ARGOSY_MIN;
+    case c10d::ReduceOp::MAX:
+      return ARGOSY_MAX;
+    case c10d::ReduceOp::BAND:
+      return ARGOSY_BAND;
+    case c10d::ReduceOp::BOR:
+      return ARGOSY_BOR;
+    case c10d::ReduceOp::BXOR:
+      return ARGOSY_BXOR;
+    default:
+      TORCH_CHECK(false,
+                  "argosy: PREMUL_SUM is not supported. Multiply before the call, and use SUM.");
+  }
+}
+
+void check(const char* op, const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.device().is_cpu(),
+              "argosy: ",
+              op,
+              " of a tensor on ",
+              tensor.device(),
+              ": this backend is for tensors on the CPU. Name one for each device: "
+              "init_process_group(\"cpu:argosy,cuda:nccl\").");
+  TORCH_CHECK(tensor.layout() == at::kStrided,
+              "argosy: ",
+              op,
+              " of a tensor with layout ",
+              tensor.layout(),
+              ": expected a dense one. Call to_dense() before.");
+}
+
+// The one tensor that an operation is called with.
+template <typename T>
+T& only(const char* op, std::vector<T>& list) {
+  TORCH_CHECK(list.size() == 1,
+              "argosy: ",
+              op,
+              " takes one tensor per process, got ",
+              list.size(),
+              ". Call it for each of them.");
+  return list[0];
+}
+
+int64_t bytes_of(const at::Tensor& tensor) {
+  return static_cast<int64_t>(tensor.nbytes());
+}
+
+// What an operation reads: the tensor itself where its elements lie in order.
+at::Tensor to_read(const char* op, const at::Tensor& tensor) {
+  check(op, tensor);
+  return tensor.resolve_conj().resolve_neg().contiguous();
+}
+
+// What an operation writes. finish() copies it to the tensor, where it is not the tensor itself.
+class Written {
+ public:
+  Written() = default;
+  Written(const char* op, const at::Tensor& tensor) : tensor_(tensor) {
+    check(op, tensor);
+    memory_ =
+        tensor.is_contiguous() ? tensor : at::empty_like(tensor, at::MemoryFormat::Contiguous);
+  }
+  // With what the tensor holds, for operations that read it too.
+  static Written with_contents(const char* op, const at::Tensor& tensor) {
+    Written written(op, tensor);
+    if (!written.memory_.is_same(tensor)) {
+      written.memory_.copy_(tensor);
+    }
+    return written;
+  }
+  void* data() const { return memory_.data_ptr(); }
+  const at::Tensor& memory() const { return memory_; }
+  void finish() const {
+    if (!memory_.is_same(tensor_)) {
+      tensor_.copy_(memory_);
+    }
+  }
+
+ private:
+  at::Tensor tensor_;
+  at::Tensor memory_;
+};
+
+// Tensors one after another in one piece of memory, in bytes.
+class Flat {
+ public:
+  Flat() = default;
+  Flat(const char* op, const Tensors& tensors) : tensors_(tensors) {
+    for (const at::Tensor& tensor : tensors) {
+      check(op, tensor);
+      counts_.push_back(bytes_of(tensor));
+    }
+    memory_ = at::empty({std::accumulate(counts_.begin(), counts_.end(), int64_t{0})}, at::kByte);
+  }
+  void* data() const { return memory_.data_ptr(); }
+  const int64_t* counts() const { return counts_.data(); }
+  bool even() const {
+    return std::adjacent_find(counts_.begin(), counts_.end(), std::not_equal_to<>()) ==
+           counts_.end();
+  }
+  // Fills the memory from the tensors.
+  void take() const {
+    each([](const at::Tensor& tensor, const at::Tensor& piece) { piece.copy_(tensor); });
+  }
+  // Fills the tensors from the memory.
+  void give() const {
+    each([](const at::Tensor& tensor, const at::Tensor& piece) { tensor.copy_(piece); });
+  }
+
+ private:
+  template <typename Copy>
+  void each(Copy copy) const {
+    int64_t begin = 0;
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (counts_[i] > 0) {
+        const at::Tensor& tensor = tensors_[i];
+        copy(tensor,
+             at::from_blob(static_cast<char*>(data()) + begin, tensor.sizes(), tensor.options()));
+      }
+      begin += counts_[i];
+    }
+  }
+  Tensors tensors_;
+  std::vector<int64_t> counts_;
+  at::Tensor memory_;
+};
+
+ArgosyStep moves(
+    ArgosyStepKind kind, const void* input, void* output, int64_t bytes, int root = 0) {
+  ArgosyStep step{};
+  step.kind = kind;
+  step.type = ARGOSY_U8;
+  step.root = root;
+  step.input = input;
+  step.output = output;
+  step.count = bytes;
+  return step;
+}
+
+ArgosyStep sums(ArgosyStepKind kind, const at::Tensor& memory, ArgosyReduction reduction) {
+  ArgosyStep step{};
+  step.kind = kind;
+  step.type = type_of(memory);
+  step.reduction = reduction;
+  step.output = memory.data_ptr();
+  step.count = memory.numel();
+  return step;
+}
+
+void check_list(const char* op, const Tensors& list, int size, const char* what) {
+  TORCH_CHECK(static_cast<int>(list.size()) == size,
+              "argosy: ",
+              op,
+              " needs ",
+              what,
+              " for each of ",
+              size,
+              " ranks, got ",
+              list.size());
+}
+
+void check_same(const char* op, const at::Tensor& one, const at::Tensor& other) {
+  TORCH_CHECK(one.scalar_type() == other.scalar_type(),
+              "argosy: ",
+              op,
+              " from ",
+              one.scalar_type(),
+              " to ",
+              other.scalar_type(),
+              ": invalid tensor type, expected the same on both sides");
+}
+
+int set_in(void* store, const char* key, const char* value, ArgosyText* why) {
+  try {
+    const std::string text(value);
+    static_cast<c10d::Store*>(store)->set(key, std::vector<uint8_t>(text.begin(), text.end()));
+    return ARGOSY_OK;
+  } catch (const std::exception& e) {
+    const std::string message = e.what();
+    library().argosy_text_set(why, message.data(), message.size());
+    return ARGOSY_FAILED;
+  }
+}
+
+int get_from(void* store, const char* key, int64_t timeout_ms, ArgosyText* value, ArgosyText* why) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  try {
+    auto& other = *static_cast<c10d::Store*>(store);
+    other.wait({key}, std::chrono::milliseconds(timeout_ms));
+    const std::vector<uint8_t> found = other.get(key);
+    library().argosy_text_set(value, reinterpret_cast<const char*>(found.data()), found.size());
+    return ARGOSY_OK;
+  } catch (const std::exception& e) {
+    const std::string message = e.what();
+    library().argosy_text_set(why, message.data(), message.size());
+    return std::chrono::steady_clock::now() >= until ? ARGOSY_TIMED_OUT : ARGOSY_FAILED;
+  }
+}
+
+constexpr Title kBroadcast{c10d::OpType::BROADCAST, "broadcast", "argosy:broadcast"};
+constexpr Title kAllReduce{c10d::OpType::ALLREDUCE, "all_reduce", "argosy:all_reduce"};
+constexpr Title kAllReduces{
+    c10d::OpType::ALLREDUCE_COALESCED, "all_reduce_coalesced", "argosy:all_reduce_coalesced"};
+constexpr Title kSparse{c10d::OpType::ALLREDUCE, "all_reduce_sparse", "argosy:all_reduce_sparse"};
+constexpr Title kReduce{c10d::OpType::REDUCE, "reduce", "argosy:reduce"};
+constexpr Title kAllGather{c10d::OpType::ALLGATHER, "all_gather", "argosy:all_gather"};
+constexpr Title kAllGatherBase{
+    c10d::OpType::_ALLGATHER_BASE, "all_gather_into_tensor", "argosy:all_gather_into_tensor"};
+constexpr Title kAllGathers{
+    c10d::OpType::ALLGATHER_COALESCED, "all_gather_coalesced", "argosy:all_gather_coalesced"};
+constexpr Title kGather{c10d::OpType::GATHER, "gather", "argosy:gather"};
+constexpr Title kScatter{c10d::OpType::SCATTER, "scatter", "argosy:scatter"};
+constexpr Title kReduceScatter{
+    c10d::OpType::REDUCE_SCATTER, "reduce_scatter", "argosy:reduce_scatter"};
+constexpr Title kReduceScatterBase{
+    c10d::OpType::REDUCE_SCATTER, "reduce_scatter_tensor", "argosy:reduce_scatter_tensor"};
+constexpr Title kReduceScatters{
+    c10d::OpType::REDUCE_SCATTER, "reduce_scatter_coalesced", "argosy:reduce_scatter_coalesced"};
+constexpr Title kAllToAll{c10d::OpType::ALLTOALL, "all_to_all", "argosy:all_to_all"};
+constexpr Title kAllToAllBase{
+    c10d::OpType::ALLTOALL_BASE, "all_to_all_single", "argosy:all_to_all_single"};
+constexpr Title kSend{c10d::OpType::SEND, "send", "argosy:send"};
+constexpr Title kRecv{c10d::OpType::RECV, "recv", "argosy:recv"};
+constexpr Title kRecvAny{c10d::OpType::RECVANYSOURCE, "recv_any_source", "argosy:recv_any_source"};
+constexpr Title kBarrier{c10d::OpType::BARRIER, "barrier", "argosy:barrier"};
+
+}  // namespace
+
+void Steps::operator()(const ArgosyStep& step) const {
+  if (const int code = library().argosy_step(here_, &step); code != ARGOSY_OK) {
+    throw StepFailed{code};
+  }
+}
+
+ProcessGroup::ProcessGroup(const c10::intrusive_ptr<c10d::Store>& store,
+                           int rank,
+                           int size,
+                           const GroupOptions& options)
+    : Base(rank, size), timeout_ms_(options.timeout.count()) {
+  const ArgosyMeeting meeting{options.name.c_str(),
+                              rank,
+                              size,
+                              timeout_ms_,
+                              options.towards.c_str(),
+                              store.get(),
+                              set_in,
+                              get_from};
+  ArgosyCode code = ARGOSY_OK;
+  Text why;
+  group_ = library().argosy_group_make(&meeting, &code, why.get());
+  if (group_ == nullptr) {
+    std::rethrow_exception(error_of(why.str()));
+  }
+}
+
+ProcessGroup::~ProcessGroup() {
+  library().argosy_group_free(group_);
+}
+
+int64_t ProcessGroup::milliseconds(std::chrono::milliseconds timeout) const {
+  return timeout.count() > 0 ? timeout.count() : timeout_ms_.load();
+}
+
+namespace {
+
+// An operation from its call to its end.
+struct Job {
+  c10::intrusive_ptr<Work> work;
+  std::function<void(const Steps&)> body;
+};
+
+int run_job(void* context, ArgosyHere* here) {
+  const at::NoGradGuard no_grad;
+  const at::AutoDispatchBelowADInplaceOrView below;
+  try {
+    static_cast<Job*>(context)->body(Steps(here));
+    return ARGOSY_OK;
+  } catch (const StepFailed& failed) {
+    return failed.code;
+  } catch (const std::exception& e) {
+    library().argosy_fail(here, e.what());
+    return ARGOSY_FAILED;
+  }
+}
+
+void end_job(void* context, int code, const char* message) {
+  const std::unique_ptr<Job> job(static_cast<Job*>(context));
+  job->body = nullptr;  // lets go of its tensors before anybody learns that it ended
+  job->work->end(code, message);
+}
+
+}  // namespace
+
+ProcessGroup::WorkPtr ProcessGroup::submit(const Call& call, Body body) {
+  auto work = c10::make_intrusive<Work>(
+      getRank(), call.title.type, call.title.profile, call.outputs, next_.fetch_add(1));
+  auto job = std::make_unique<Job>(Job{work, std::move(body)});
+  const bool typed = call.like.defined();
+  const ArgosyOperation operation{
+      call.title.name,
+      name_of_type(call.like),
+      typed ? call.like.numel() : 0,
+      typed ? call.like.numel() * static_cast<int64_t>(call.like.element_size()) : 0,
+      milliseconds(call.timeout),
+      call.waits ? 1 : 0,
+      run_job,
+      end_job,
+      job.get()};
+  Text why;
+  const int code = library().argosy_submit(group_, &operation, why.get());
+  if (code != ARGOSY_OK) {
+    std::rethrow_exception(error_of(why.str()));
+  }
+  (void)job.release();  // end_job() has it, or had it
+  return work;
+}
+
+ProcessGroup::WorkPtr ProcessGroup::broadcast(Tensors& tensors,
+                                              const c10d::BroadcastOptions& opts) {
+  at::Tensor& tensor = only("broadcast", tensors);
+  const Written data = Written::with_contents("broadcast", tensor);
+  return submit({kBroadcast, opts.timeout, waits(opts), tensor, tensors},
+                [=, root = static_cast<int>(opts.rootRank)](const Steps& run) {
+                  run(moves(ARGOSY_BROADCAST, nullptr, data.data(), bytes_of(data.memory()), root));
+                  data.finish();
+                });
+}
+
+ProcessGroup::WorkPtr ProcessGroup::allreduce(Tensors& tensors,
+                                              const c10d::AllreduceOptions& opts) {
+  at::Tensor& tensor = only("all_reduce", tensors);
+  if (tensor.layout() == at::kSparse) {
+    return allreduce_sparse(tensors, opts);
+  }
+  const Written data = Written::with_contents("all_reduce", tensor);
+  const ArgosyStep step = sums(ARGOSY_ALL_REDUCE, data.memory(), reduction_of(opts.reduceOp));
+  return submit({kAllReduce, opts.timeout, waits(opts), tensor, tensors}, [=](const Steps& run) {
+    run(step);
+    data.finish();
+  });
+}
+
+ProcessGroup::WorkPtr ProcessGroup::allreduce_coalesced(
+    Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) {
+  TORCH_CHECK(!tensors.empty(), "argosy: all_reduce_coalesced needs a tensor or more, got none");
+  std::vector<Written> data;
+  for (const at::Tensor& tensor : tensors) {
+    data.push_back(Written::with_contents("all_reduce_coalesced", tensor));
+    (void)type_of(tensor);
+  }
+  return submit({kAllReduces, opts.timeout, waits(opts), tensors[0], tensors},
+                [data, reduction = reduction_of(opts.reduceOp)](const Steps& run) {
+                  for (const Written& one : data) {
+                    run(sums(ARGOSY_ALL_REDUCE, one.memory(), reduction));
+                    one.finish();
+                  }
+                });
+}
+
+namespace {
+
+// The sum of the terms from `begin` to `end`, along the tree in which all sums are taken.
+at::Tensor tree_sum(const Tensors& terms, size_t begin, size_t end) {
+  if (end - begin == 1) {
+    return terms[begin];
+  }
+  size_t half = 1;
+  while (half * 2 < end - begin) {
+    half *= 2;
+  }
+  return (tree_sum(terms, begin, begin + half) + tree_sum(terms, begin + half, end)).coalesce();
+}
+
+// Every rank's bytes, one after another.
+at::Tensor gather_bytes(const Steps& run,
+                        const at::Tensor& mine,
+                        const std::vector<int64_t>& counts) {
+  at::Tensor all =
+      at::empty({std::accumulate(counts.begin(), counts.end(), int64_t{0})}, at::kByte);
+  ArgosyStep step = moves(ARGOSY_ALL_GATHER_V, mine.data_ptr(), all.data_ptr(), 0);
+  step.receive_counts = counts.data();
+  run(step);
+  return all;
+}
+
+at::Tensor sum_sparse(const Steps& run, const at::Tensor& tensor, int size) {
+  const at::Tensor mine = tensor.coalesce();
+  const at::Tensor indices = mine.indices().t().contiguous();
+  const at::Tensor values = mine.values().contiguous();
+  const int64_t count = mine._nnz();
+  std::vector<int64_t> counts(static_cast<size_t>(size));
+  run(moves(ARGOSY_ALL_GATHER, &count, counts.data(), sizeof count));
+  const auto in_bytes = [&](const at::Tensor& of) {
+    const int64_t each =
+        of.numel() / std::max<int64_t>(count, 1) * static_cast<int64_t>(of.element_size());
+    std::vector<int64_t> bytes(counts);
+    for (int64_t& one : bytes) {
+      one *= each;
+    }
+    return bytes;
+  };
+  // A rank without values knows how large one is by the shape.
+  at::Tensor like_index = count > 0 ? indices : at::empty({1, mine.sparse_dim()}, at::kLong);
+  std::vector<int64_t> shape(values.sizes().begin() + 1, values.sizes().end());
+  shape.insert(shape.begin(), 1);
+  at::Tensor like_value = count > 0 ? values : at::empty(shape, values.options());
+  const std::vector<int64_t> index_bytes = in_bytes(like_index);
+  const std::vector<int64_t> value_bytes = in_bytes(like_value);
+  const at::Tensor all_indices = gather_bytes(run, indices, index_bytes);
+  const at::Tensor all_values = gather_bytes(run, values, value_bytes);
+  Tensors terms;
+  int64_t index_at = 0;
+  int64_t value_at = 0;
+  for (size_t rank = 0; rank < counts.size(); ++rank) {
+    shape[0] = counts[rank];
+    terms.push_back(at::sparse_coo_tensor(
+        at::from_blob(static_cast<char*>(all_indices.data_ptr()) + index_at,
+                      {counts[rank], mine.sparse_dim()},
+                      at::kLong)
+            .t()
+            .clone(),
+        at::from_blob(static_cast<char*>(all_values.data_ptr()) + value_at, shape, values.options())
+            .clone(),
+        tensor.sizes()));
+    index_at += index_bytes[rank];
+    value_at += value_bytes[rank];
+  }
+  return tree_sum(terms, 0, terms.size()).coalesce();
+}
+
+}  // namespace
+
+ProcessGroup::WorkPtr ProcessGroup::allreduce_sparse(Tensors& tensors,
+                                                     const c10d::AllreduceOptions& opts) {
+  at::Tensor tensor = only("all_reduce_sparse", tensors);
+  TORCH_CHECK(tensor.device().is_cpu() && reduction_of(opts.reduceOp) == ARGOSY_SUM,
+              "argosy: sparse tensors are summed, on the CPU: expected SUM");
+  return submit({kSparse, opts.timeout, waits(opts), tensor, tensors},
+                [=, size = getSize()](const Steps& run) {
+                  at::Tensor result = tensor;
+                  result.copy_(sum_sparse(run, tensor, size));
+                });
+}
+
+ProcessGroup::WorkPtr ProcessGroup::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) {
+  at::Tensor& tensor = only("reduce", tensors);
+  const Written data = Written::with_contents("reduce", tensor);
+  ArgosyStep step = sums(ARGOSY_REDUCE, data.memory(), reduction_of(opts.reduceOp));
+  step.root = static_cast<int>(opts.rootRank);
+  return submit({kReduce, opts.timeout, waits(opts), tensor, tensors}, [=](const Steps& run) {
+    run(step);
+    data.finish();
+  });
+}
+
+ProcessGroup::WorkPtr ProcessGroup::allgather(std::vector<Tensors>& outputs,
+                                              Tensors& inputs,
+                                              const c10d::AllgatherOptions& opts) {
+  at::Tensor& input = only("all_gather", inputs);
+  Tensors& list = only("all_gather", outputs);
+  check_list("all_gather", list, getSize(), "an output");
+  const at::Tensor mine = to_read("all_gather", input);
+  for (const at::Tensor& output : list) {
+    check_same("all_gather", input, output);
+  }
+  TORCH_CHECK(bytes_of(list[static_cast<size_t>(getRank())]) == bytes_of(input),
+              "argosy: all_gather of ",
+              input.sizes(),
+              " into ",
+              list[static_cast<size_t>(getRank())].sizes(),
+              ": invalid tensor size, expected as many elements");
+  const Flat all("all_gather", list);
+  return submit({kAllGather, opts.timeout, waits(opts), input, list}, [=](const Steps& run) {
+    ArgosyStep step = moves(all.even() ? ARGOSY_ALL_GATHER : ARGOSY_ALL_GATHER_V,
+                            mine.data_ptr(),
+                            all.data(),
+                            bytes_of(mine));
+    step.receive_counts = all.counts();
+    run(step);
+    all.give();
+  });
+}
+
+namespace {
+
+void check_gathered(const char* op, const at::Tensor& whole, const at::Tensor& part, int size) {
+  check_same(op, part, whole);
+  TORCH_CHECK(whole.numel() == part.numel() * size,
+              "argosy: ",
+              op,
+              ": the whole must have the elements of ",
+              size,
+              " parts, got ",
+              whole.sizes(),
+              " and ",
+              part.sizes());
+}
+
+}  // namespace
+
+ProcessGroup::WorkPtr ProcessGroup::_allgather_base(at::Tensor& output,
+                                                    at::Tensor& input,
+                                                    const c10d::AllgatherOptions& opts) {
+  check_gathered("all_gather_into_tensor", output, input, getSize());
+  const at::Tensor mine = to_read("all_gather_into_tensor", input);
+  const Written all("all_gather_into_tensor", output);
+  return submit({kAllGatherBase, opts.timeout, waits(opts), input, {output}},
+                [=](const Steps& run) {
+                  run(moves(ARGOSY_ALL_GATHER, mine.data_ptr(), all.data(), bytes_of(mine)));
+                  all.finish();
+                });
+}
+
+ProcessGroup::WorkPtr ProcessGroup::allgather_into_tensor_coalesced(
+    Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& opts) {
+  TORCH_CHECK(outputs.size() == inputs.size() && !inputs.empty(),
+              "argosy: all_gather_into_tensor_coalesced of ",
+              inputs.size(),
+              " inputs and ",
+              outputs.size(),
+              " outputs: expected as many, and one or more");
+  Tensors mine;
+  std::vector<Written> all;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_gathered("all_gather_into_tensor_coalesced", outputs[i], inputs[i], getSize());
+    mine.push_back(to_read("all_gather_into_tensor_coalesced", inputs[i]));
+    all.emplace_back("all_gather_into_tensor_coalesced", outputs[i]);
+  }
+  return submit(
+      {kAllGathers, opts.timeout, waits(opts), inputs[0], outputs}, [=](const Steps& run) {
+        for (size_t i = 0; i < mine.size(); ++i) {
+          run(moves(ARGOSY_ALL_GATHER, mine[i].data_ptr(), all[i].data(), bytes_of(mine[i])));
+          all[i].finish();
+        }
+      });
+}
+
+// outputs[rank][i] gets what that rank has at inputs[i].
+ProcessGroup::WorkPtr ProcessGroup::allgather_coalesced(std::vector<Tensors>& outputs,
+                                                        Tensors& inputs,
+                                                        const c10d::AllgatherOptions& opts) {
+  TORCH_CHECK(!inputs.empty(), "argosy: all_gather_coalesced needs a tensor or more, got none");
+  TORCH_CHECK(static_cast<int>(outputs.size()) == getSize(),
+              "argosy: all_gather_coalesced needs a list for each of ",
+              getSize(),
+              " ranks, got ",
+              outputs.size());
+  Tensors mine;
+  std::vector<Flat> all;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Tensors of_ranks;
+    for (const Tensors& list : outputs) {
+      TORCH_CHECK(list.size() == inputs.size() && list[i].sizes() == inputs[i].sizes(),
+                  "argosy: all_gather_coalesced: invalid size of an output list: expected the "
+                  "sizes of the inputs");
+      check_same("all_gather_coalesced", inputs[i], list[i]);
+      of_ranks.push_back(list[i]);
+    }
+    mine.push_back(to_read("all_gather_coalesced", inputs[i]));
+    all.emplace_back("all_gather_coalesced", of_ranks);
+  }
+  Tensors results;
+  for (const Tensors& list : outputs) {
+    results.insert(results.end(), list.begin(), list.end());
+  }
+  return submit(
+      {kAllGathers, opts.timeout, waits(opts), inputs[0], results}, [=](const Steps& run) {
+        for (size_t i = 0; i < mine.size(); ++i) {
+          run(moves(ARGOSY_ALL_GATHER, mine[i].data_ptr(), all[i].data(), bytes_of(mine[i])));
+          all[i].give();
+        }
+      });
+}
+
+ProcessGroup::WorkPtr ProcessGroup::gather(std::vector<Tensors>& outputs,
+                                           Tensors& inputs,
+                                           const c10d::GatherOptions& opts) {
+  at::Tensor& input = only("gather", inputs);
+  const at::Tensor mine = to_read("gather", input);
+  const int root = static_cast<int>(opts.rootRank);
+  Flat all;
+  Tensors results;
+  if (getRank() == root) {
+    results = only("gather", outputs);
+    check_list("gather", results, getSize(), "an output");
+    for (const at::Tensor& output : results) {
+      check_same("gather", input, output);
+      TORCH_CHECK(output.sizes() == input.sizes(),
+                  "argosy: gather of ",
+                  input.sizes(),
+                  " into ",
+                  output.sizes(),
+                  ": invalid tensor size, expected the same");
+    }
+    all = Flat("gather", results);
+  } else {
+    TORCH_CHECK(outputs.empty(), "argosy: gather takes no outputs where the rank is not the root");
+  }
+  return submit(
+      {kGather, opts.timeout, waits(opts), input, results},
+      [=, is_root = getRank() == root](const Steps& run) {
+        run(moves(
+            ARGOSY_GATHER, mine.data_ptr(), is_root ? all.data() : nullptr, bytes_of(mine), root));
+        if (is_root) {
+          all.give();
+        }
+      });
+}
+
+ProcessGroup::WorkPtr ProcessGroup::scatter(Tensors& outputs,
+                                            std::vector<Tensors>& inputs,
+                                            const c10d::ScatterOptions& opts) {
+  at::Tensor& output = only("scatter", outputs);
+  const Written mine("scatter", output);
+  const int root = static_cast<int>(opts.rootRank);
+  Flat all;
+  if (getRank() == root) {
+    const Tensors& list = only("scatter", inputs);
+    check_list("scatter", list, getSize(), "an input");
+    for (const at::Tensor& input : list) {
+      check_same("scatter", input, output);
+      TORCH_CHECK(output.sizes() == input.sizes(),
+                  "argosy: scatter of ",
+                  input.sizes(),
+                  " into ",
+                  output.sizes(),
+                  ": invalid tensor size, expected the same");
+    }
+    all = Flat("scatter", list);
+    all.take();
+  } else {
+    TORCH_CHECK(inputs.empty(), "argosy: scatter takes no inputs where the rank is not the root");
+  }
+  return submit({kScatter, opts.timeout, waits(opts), output, outputs},
+                [=, is_root = getRank() == root](const Steps& run) {
+                  run(moves(ARGOSY_SCATTER,
+                            is_root ? all.data() : nullptr,
+                            mine.data(),
+                            bytes_of(mine.memory()),
+                            root));
+                  mine.finish();
+                });
+}
+
+ProcessGroup::WorkPtr ProcessGroup::reduce_scatter(Tensors& outputs,
+                                                   std::vector<Tensors>& inputs,
+                                                   const c10d::ReduceScatterOptions& opts) {
+  at::Tensor& output = only("reduce_scatter", outputs);
+  const Tensors& list = only("reduce_scatter", inputs);
+  check_list("reduce_scatter", list, getSize(), "an input");
+  for (const at::Tensor& input : list) {
+    check_same("reduce_scatter", input, output);
+  }
+  const at::Tensor& my_part = list[static_cast<size_t>(getRank())];
+  TORCH_CHECK(my_part.numel() == output.numel(),
+              "argosy: reduce_scatter of ",
+              my_part.sizes(),
+              " into ",
+              output.sizes(),
+              ": invalid tensor size, expected as many elements");
+  const Written mine("reduce_scatter", output);
+  const Flat all("reduce_scatter", list);
+  all.take();
+  const ArgosyStep sum = sums(ARGOSY_REDUCE_SCATTER, mine.memory(), reduction_of(opts.reduceOp));
+  return submit({kReduceScatter, opts.timeout, waits(opts), output, outputs},
+                [=, rank = getRank(), size = getSize()](const Steps& run) {
+                  if (all.even()) {
+                    ArgosyStep step = sum;
+                    step.input = all.data();
+                    run(step);
+                  } else {  // each part to its rank
+                    const auto element = static_cast<int64_t>(mine.memory().element_size());
+                    char* at = static_cast<char*>(all.data());
+                    for (int root = 0; root < size; ++root) {
+                      ArgosyStep step = sum;
+                      step.kind = ARGOSY_REDUCE;
+                      step.root = root;
+                      step.output = at;
+                      step.count = all.counts()[root] / element;
+                      run(step);
+                      if (root == rank) {
+                        std::copy_n(at, all.counts()[root], static_cast<char*>(mine.data()));
+                      }
+                      at += all.counts()[root];
+                    }
+                  }
+                  mine.finish();
+                });
+}
+
+ProcessGroup::WorkPtr ProcessGroup::_reduce_scatter_base(at::Tensor& output,
+                                                         at::Tensor& input,
+                                                         const c10d::ReduceScatterOptions& opts) {
+  check_gathered("reduce_scatter_tensor", input, output, getSize());
+  const at::Tensor all = to_read("reduce_scatter_tensor", input);
+  const Written mine("reduce_scatter_tensor", output);
+  ArgosyStep step = sums(ARGOSY_REDUCE_SCATTER, mine.memory(), reduction_of(opts.reduceOp));
+  step.input = all.data_ptr();
+  return submit({kReduceScatterBase, opts.timeout, waits(opts), output, {output}},
+                [=](const Steps& run) {
+                  run(step);
+                  mine.finish();
+                  (void)all;  // lives until here
+                });
+}
+
+ProcessGroup::WorkPtr ProcessGroup::reduce_scatter_tensor_coalesced(
+    Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& opts) {
+  TORCH_CHECK(outputs.size() == inputs.size() && !inputs.empty(),
+              "argosy: reduce_scatter_tensor_coalesced of ",
+              inputs.size(),
+              " inputs and ",
+              outputs.size(),
+              " outputs: expected as many, and one or more");
+  Tensors all;
+  std::vector<Written> mine;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_gathered("reduce_scatter_tensor_coalesced", inputs[i], outputs[i], getSize());
+    all.push_back(to_read("reduce_scatter_tensor_coalesced", inputs[i]));
+    mine.emplace_back("reduce_scatter_tensor_coalesced", outputs[i]);
+    (void)type_of(inputs[i]);
+  }
+  return submit({kReduceScatters, opts.timeout, waits(opts), outputs[0], outputs},
+                [=, reduction = reduction_of(opts.reduceOp)](const Steps& run) {
+                  for (size_t i = 0; i < all.size(); ++i) {
+                    ArgosyStep step = sums(ARGOSY_REDUCE_SCATTER, mine[i].memory(), reduction);
+                    step.input = all[i].data_ptr();
+                    run(step);
+                    mine[i].finish();
+                  }
+                });
+}
+
+namespace {
+
+// The bytes of each rank's rows.
+std::vector<int64_t> split_bytes(const at::Tensor& tensor,
+                                 const std::vector<int64_t>& splits,
+                                 int size,
+                                 const char* what) {
+  if (splits.empty()) {
+    TORCH_CHECK(tensor.dim() > 0 && tensor.size(0) % size == 0,
+                "argosy: all_to_all_single: the ",
+                what,
+                " of sizes ",
+                tensor.sizes(),
+                " does not divide equally by ",
+                size,
+                " ranks. Give split sizes.");
+    return std::vector<int64_t>(static_cast<size_t>(size), bytes_of(tensor) / size);
+  }
+  TORCH_CHECK(static_cast<int>(splits.size()) == size &&
+                  std::accumulate(splits.begin(), splits.end(), int64_t{0}) == tensor.size(0),
+              "argosy: all_to_all_single: the split sizes of the ",
+              what,
+              " must be one for each of ",
+              size,
+              " ranks, and add up to ",
+              tensor.size(0));
+  std::vector<int64_t> bytes(splits);
+  const int64_t row = tensor.size(0) == 0 ? 0 : bytes_of(tensor) / tensor.size(0);
+  for (int64_t& one : bytes) {
+    one *= row;
+  }
+  return bytes;
+}
+
+void exchange(const Steps& run,
+              const void* input,
+              const int64_t* sends,
+              void* output,
+              const int64_t* receives) {
+  ArgosyStep step = moves(ARGOSY_ALL_TO_ALL_V, input, output, 0);
+  step.send_counts = sends;
+  step.receive_counts = receives;
+  run(step);
+}
+
+}  // namespace
+
+ProcessGroup::WorkPtr ProcessGroup::alltoall_base(at::Tensor& output,
+                                                  at::Tensor& input,
+                                                  std::vector<int64_t>& output_splits,
+                                                  std::vector<int64_t>& input_splits,
+                                                  const c10d::AllToAllOptions& opts) {
+  check_same("all_to_all_single", input, output);
+  const at::Tensor sent = to_read("all_to_all_single", input);
+  const Written got("all_to_all_single", output);
+  const std::vector<int64_t> sends = split_bytes(sent, input_splits, getSize(), "input");
+  const std::vector<int64_t> receives = split_bytes(output, output_splits, getSize(), "output");
+  return submit({kAllToAllBase, opts.timeout, waits(opts), input, {output}}, [=](const Steps& run) {
+    exchange(run, sent.data_ptr(), sends.data(), got.data(), receives.data());
+    got.finish();
+  });
+}
+
+ProcessGroup::WorkPtr ProcessGroup::alltoall(Tensors& outputs,
+                                             Tensors& inputs,
+                                             const c10d::AllToAllOptions& opts) {
+  check_list("all_to_all", outputs, getSize(), "an output");
+  check_list("all_to_all", inputs, getSize(), "an input");
+  const Flat sent("all_to_all", inputs);
+  const Flat got("all_to_all", outputs);
+  sent.take();
+  return submit({kAllToAll, opts.timeout, waits(opts), inputs[0], outputs}, [=](const Steps& run) {
+    exchange(run, sent.data(), sent.counts(), got.data(), got.counts());
+    got.give();
+  });
+}
+
+namespace {
+
+// A message from its call to its end.
+struct Message {
+  c10::intrusive_ptr<Work> work;
+  Written written;  // what is received
+  at::Tensor read;  // what is sent
+};
+
+void end_message(void* context, int code, const char* message) {
+  const std::unique_ptr<Message> it(static_cast<Message*>(context));
+  if (code == ARGOSY_OK && it->written.memory().defined()) {
+    const at::NoGradGuard no_grad;
+    it->written.finish();
+  }
+  it->work->end(code, message);
+}
+
+uint32_t tag_of(int tag) {
+  TORCH_CHECK(tag >= 0, "argosy: a tag must not be negative, got ", tag);
+  return static_cast<uint32_t>(tag);
+}
+
+}  // namespace
+
+void ProcessGroup::transfer(const c10::intrusive_ptr<Work>& work,
+                            const at::Tensor& tensor,
+                            bool receives,
+                            int peer,
+                            int tag) {
+  auto message = std::make_unique<Message>();
+  message->work = work;
+  if (receives) {
+    message->written = Written("recv", tensor);
+  } else {
+    message->read = to_read("send", tensor);
+  }
+  const at::Tensor& memory = receives ? message->written.memory() : message->read;
+  const ArgosyTransfer transfer{receives ? 1 : 0,
+                                memory.data_ptr(),
+                                memory.nbytes(),
+                                peer,
+                                tag_of(tag),
+                                timeout_ms_.load(),
+                                &work->source,
+                                end_message,
+                                message.get()};
+  Text why;
+  if (library().argosy_transfer(group_, &transfer, why.get()) != ARGOSY_OK) {
+    std::rethrow_exception(error_of(why.str()));
+  }
+  (void)message.release();
+}
+
+ProcessGroup::WorkPtr ProcessGroup::send(Tensors& tensors, int peer, int tag) {
+  const at::Tensor& tensor = only("send", tensors);
+  auto work =
+      c10::make_intrusive<Work>(getRank(), kSend.type, kSend.profile, Tensors{}, next_.load());
+  transfer(work, tensor, false, peer, tag);
+  return work;
+}
+
+ProcessGroup::WorkPtr ProcessGroup::receive(const Title& title,
+                                            const at::Tensor& tensor,
+                                            int peer,
+                                            int tag) {
+  auto work = c10::make_intrusive<Work>(
+      getRank(), title.type, title.profile, Tensors{tensor}, next_.load());
+  transfer(work, tensor, true, peer, tag);
+  return work;
+}
+
+ProcessGroup::WorkPtr ProcessGroup::recv(Tensors& tensors, int peer, int tag) {
+  return receive(kRecv, only("recv", tensors), peer, tag);
+}
+
+ProcessGroup::WorkPtr ProcessGroup::recvAnysource(Tensors& tensors, int tag) {
+  return receive(kRecvAny, only("recv_any_source", tensors), -1, tag);
+}
+
+ProcessGroup::WorkPtr ProcessGroup::barrier(const c10d::BarrierOptions& opts) {
+  return submit({kBarrier, opts.timeout, waits(opts), at::Tensor(), {}},
+                [](const Steps& run) { run(moves(ARGOSY_BARRIER, nullptr, nullptr, 0)); });
+}
+
+void ProcessGroup::monitoredBarrier(const c10d::BarrierOptions& opts, bool /*wait_all_ranks*/) {
+  barrier(opts)->wait();
+}
+
+void ProcessGroup::setTimeout(std::chrono::milliseconds timeout) {
+  timeout_ms_ = timeout.count();
+}
+
+void ProcessGroup::shutdown() {
+  library().argosy_group_close(group_, timeout_ms_.load());
+}
+
+void ProcessGroup::abort() {
+  library().argosy_group_close(group_, 0);
+}
+
+std::string ProcessGroup::record() const {
+  Text json;
+  library().argosy_group_record(group_, json.get());
+  return json.str();
+}
+
+}  // namespace argosy_torch

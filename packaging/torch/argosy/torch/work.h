@@ -1,0 +1,77 @@
+// What PyTorch gets for an operation that was started.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <torch/extension.h>
+#include <torch/version.h>
+
+#include "library.h"
+
+#if TORCH_VERSION_MAJOR >= 2
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#else  // where a backend is a process group
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#endif
+
+namespace argosy_torch {
+
+#if TORCH_VERSION_MAJOR >= 2
+using Base = c10d::Backend;
+using BackendError = c10::DistBackendError;
+#else
+using Base = c10d::ProcessGroup;
+using BackendError = c10::Error;
+#endif
+
+inline std::exception_ptr error_of(const std::string& message) {
+  return std::make_exception_ptr(
+      BackendError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, message));
+}
+
+using Tensors = std::vector<at::Tensor>;
+
+class Work final : public c10d::Work {
+ public:
+  Work(int rank, c10d::OpType type, const char* title, Tensors outputs, int64_t number)
+      : c10d::Work(rank, type, title),
+        outputs_(std::move(outputs)),
+        number_(number),
+        future_(c10::make_intrusive<c10::ivalue::Future>(
+            c10::ListType::create(c10::TensorType::get()))) {}
+
+  Tensors result() override { return outputs_; }
+  int sourceRank() const override { return source; }
+  uint64_t getSequencenumber() const { return static_cast<uint64_t>(number_); }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+  void synchronize() override {}
+  void abort() override {
+    throw std::runtime_error("argosy: an operation cannot be taken back. Abort the group.");
+  }
+
+  // Once, in the thread that ran it.
+  void end(int code, const char* message) {
+    if (code == ARGOSY_OK) {
+      future_->markCompleted(c10::IValue(outputs_));
+      finish();
+    } else {
+      const std::exception_ptr error = error_of(message);
+      future_->setError(error);
+      finish(error);
+    }
+  }
+
+  int source = -1;  // of what was received
+
+ private:
+  const Tensors outputs_;
+  const int64_t number_;
+  const c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+}  // namespace argosy_torch
