@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
@@ -51,6 +52,7 @@ std::chrono::milliseconds milliseconds(int64_t count) {
 struct Outcome {
   ArgosyCode code = ARGOSY_OK;
   std::string message{};
+  std::vector<int> peers{};
 };
 Outcome outcome_of(const std::exception_ptr& error) {
   if (error == nullptr) {
@@ -59,7 +61,9 @@ Outcome outcome_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const TimeoutError& e) {
-    return {ARGOSY_TIMED_OUT, e.what()};
+    return {ARGOSY_TIMED_OUT, e.what(), e.peers()};
+  } catch (const CommError& e) {
+    return {ARGOSY_FAILED, e.what(), e.peers()};
   } catch (const UsageError& e) {
     return {ARGOSY_MISUSED, e.what()};
   } catch (const std::exception& e) {
@@ -85,9 +89,14 @@ ArgosyCode guarded(ArgosyText* why, Call call) noexcept {
 }
 
 comm::Operation::Then told(ArgosyThen then, void* context) {
-  return [then, context](const comm::Operation& /*ended*/, const std::exception_ptr& error) {
+  return [then, context](const comm::Operation& ended, const std::exception_ptr& error) {
     const Outcome outcome = outcome_of(error);
-    then(context, outcome.code, error == nullptr ? nullptr : outcome.message.c_str());
+    const ArgosyEnd end{.code = outcome.code,
+                        .message = error == nullptr ? nullptr : outcome.message.c_str(),
+                        .peers = outcome.peers.data(),
+                        .peer_count = outcome.peers.size(),
+                        .source = ended.source};
+    then(context, &end);
   };
 }
 
@@ -310,13 +319,7 @@ void transfer(ArgosyGroup& group, const ArgosyTransfer& wanted) {
       },
       [] {},
       nullptr,
-      [source = wanted.source, then = told(wanted.then, wanted.context)](
-          const comm::Operation& ended, const std::exception_ptr& error) {
-        if (source != nullptr) {
-          *source = ended.source;
-        }
-        then(ended, error);
-      });
+      told(wanted.then, wanted.context));
 }
 
 }  // namespace

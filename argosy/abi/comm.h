@@ -120,9 +120,16 @@ void argosy_fail(ArgosyHere* here, const char* message);
 /// The steps of an operation, in their order: the same on all ranks. It returns ARGOSY_OK, or what
 /// argosy_step() returned.
 typedef int (*ArgosyBody)(void* context, ArgosyHere* here);
-/// The end of an operation or of a transfer, exactly once where it was accepted. `message`: NULL
-/// when all went well.
-typedef void (*ArgosyThen)(void* context, int code, const char* message);
+/// The end of an operation or of a transfer. Valid only during the call.
+typedef struct ArgosyEnd {
+  ArgosyCode code;
+  const char* message;  ///< NULL when all went well
+  const int* peers;     ///< the ranks that are to blame, where they are known
+  size_t peer_count;
+  int source;  ///< who sent what was received, or -1
+} ArgosyEnd;
+/// Exactly once where it was accepted.
+typedef void (*ArgosyThen)(void* context, const ArgosyEnd* end);
 
 typedef struct ArgosyOperation {
   const char* name;  ///< "all_reduce"; must live as long as the group, as `type` must
@@ -142,10 +149,9 @@ typedef struct ArgosyTransfer {
   int receives;
   void* data;  ///< is only read where it is sent
   size_t bytes;
-  int peer;  ///< -1: receives from whoever sends first; `*source` then says who did
+  int peer;  ///< -1: receives from whoever sends first
   uint32_t tag;
   int64_t timeout_ms;  ///< from now; 0: the group's
-  int* source;
   ArgosyThen then;
   void* context;
 } ArgosyTransfer;

@@ -1,15 +1,31 @@
 """Compiles the backend against the PyTorch that is installed. See pyproject.toml for the rest."""
 
+import sys
+from pathlib import Path
+
 from setuptools import setup
-from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+try:
+    from torch.utils.cpp_extension import BuildExtension, CppExtension
+except ImportError:
+    sys.exit(
+        "argosy.torch is compiled against PyTorch, which is not to be seen here: install torch first, and call pip "
+        "with --no-build-isolation"
+    )
+
+HERE = Path(__file__).parent
+SOURCES = "argosy/torch"
+
+if not (HERE / SOURCES / "lib" / "libargosy_comm.so").exists():
+    sys.exit("argosy.torch: libargosy_comm.so is not here. `make torch` in a checkout of Argosy puts it in its place")
 
 setup(
     ext_modules=[
         CppExtension(
             "argosy.torch._C",
-            ["argosy/torch/module.cpp", "argosy/torch/process_group.cpp"],
-            depends=["argosy/torch/library.h", "argosy/torch/process_group.h", "argosy/torch/work.h", "argosy/torch/comm.h"],
-            extra_compile_args=["-std=c++20", "-O2", "-g0", "-fvisibility=hidden", "-DUSE_DISTRIBUTED", "-DUSE_C10D_GLOO"],
+            [f"{SOURCES}/module.cpp", f"{SOURCES}/process_group.cpp"],
+            depends=[f"{SOURCES}/{name}.h" for name in ("comm", "library", "process_group", "work")],
+            extra_compile_args=["-std=c++20", "-O2", "-g0", "-fvisibility=hidden", "-DUSE_DISTRIBUTED"],
             extra_link_args=["-ldl"],
         )
     ],

@@ -49,21 +49,15 @@ def _create(store, rank, size, timeout, group_id):
     )
 
 
-def _create_extended(options, _backend_options=None):
+def _create_by_options(options, _backend_options=None):
     return _create(options.store, options.group_rank, options.group_size, options.timeout, options.group_id)
-
-
-def _create_plain(store, rank, size, timeout):
-    return _create(store, rank, size, timeout, "")
 
 
 def _register():
     register = dist.Backend.register_backend
     known = inspect.signature(register).parameters
-    if "extended_api" not in known:
-        register("argosy", _create_plain)
-    else:
-        register("argosy", _create_extended, extended_api=True, devices=["cpu"])
+    devices = {"devices": ["cpu"]} if "devices" in known else {}  # from PyTorch 2.0 on
+    register("argosy", _create_by_options, extended_api=True, **devices)
 
 
 def flight_record(group=None):

@@ -52,10 +52,6 @@ ArgosyType type_of(const at::Tensor& tensor) {
   }
 }
 
-const char* name_of_type(const at::Tensor& tensor) {
-  return tensor.defined() ? c10::toString(tensor.scalar_type()) : "";
-}
-
 ArgosyReduction reduction_of(const c10d::ReduceOp& op) {
   switch (static_cast<c10d::ReduceOp::RedOpType>(op)) {
     case c10d::ReduceOp::SUM:
@@ -267,14 +263,14 @@ int get_from(void* store, const char* key, int64_t timeout_ms, ArgosyText* value
 constexpr Title kBroadcast{c10d::OpType::BROADCAST, "broadcast", "argosy:broadcast"};
 constexpr Title kAllReduce{c10d::OpType::ALLREDUCE, "all_reduce", "argosy:all_reduce"};
 constexpr Title kAllReduces{
-    c10d::OpType::ALLREDUCE_COALESCED, "all_reduce_coalesced", "argosy:all_reduce_coalesced"};
-constexpr Title kSparse{c10d::OpType::ALLREDUCE, "all_reduce_sparse", "argosy:all_reduce_sparse"};
+    c10d::OpType::ALLREDUCE_COALESCED, "all_reduce_coalesced", "argosy:all_reduce"};
+constexpr Title kSparse{c10d::OpType::ALLREDUCE, "all_reduce_sparse", "argosy:sparse_all_reduce"};
 constexpr Title kReduce{c10d::OpType::REDUCE, "reduce", "argosy:reduce"};
 constexpr Title kAllGather{c10d::OpType::ALLGATHER, "all_gather", "argosy:all_gather"};
 constexpr Title kAllGatherBase{
     c10d::OpType::_ALLGATHER_BASE, "all_gather_into_tensor", "argosy:all_gather_into_tensor"};
 constexpr Title kAllGathers{
-    c10d::OpType::ALLGATHER_COALESCED, "all_gather_coalesced", "argosy:all_gather_coalesced"};
+    c10d::OpType::ALLGATHER_COALESCED, "all_gather_coalesced", "argosy:all_gather"};
 constexpr Title kGather{c10d::OpType::GATHER, "gather", "argosy:gather"};
 constexpr Title kScatter{c10d::OpType::SCATTER, "scatter", "argosy:scatter"};
 constexpr Title kReduceScatter{
@@ -285,10 +281,10 @@ constexpr Title kReduceScatters{
     c10d::OpType::REDUCE_SCATTER, "reduce_scatter_coalesced", "argosy:reduce_scatter_coalesced"};
 constexpr Title kAllToAll{c10d::OpType::ALLTOALL, "all_to_all", "argosy:all_to_all"};
 constexpr Title kAllToAllBase{
-    c10d::OpType::ALLTOALL_BASE, "all_to_all_single", "argosy:all_to_all_single"};
+    c10d::OpType::ALLTOALL_BASE, "all_to_all_single", "argosy:all_to_all"};
 constexpr Title kSend{c10d::OpType::SEND, "send", "argosy:send"};
 constexpr Title kRecv{c10d::OpType::RECV, "recv", "argosy:recv"};
-constexpr Title kRecvAny{c10d::OpType::RECVANYSOURCE, "recv_any_source", "argosy:recv_any_source"};
+constexpr Title kRecvAny{c10d::OpType::RECVANYSOURCE, "recv_any_source", "argosy:recvAnySource"};
 constexpr Title kBarrier{c10d::OpType::BARRIER, "barrier", "argosy:barrier"};
 
 }  // namespace
@@ -325,7 +321,7 @@ ProcessGroup::~ProcessGroup() {
 }
 
 int64_t ProcessGroup::milliseconds(std::chrono::milliseconds timeout) const {
-  return timeout.count() > 0 ? timeout.count() : timeout_ms_.load();
+  return timeout.count() < 0 ? timeout_ms_.load() : std::max<int64_t>(timeout.count(), 1);
 }
 
 namespace {
@@ -350,24 +346,33 @@ int run_job(void* context, ArgosyHere* here) {
   }
 }
 
-void end_job(void* context, int code, const char* message) {
+void end_job(void* context, const ArgosyEnd* end) {
   const std::unique_ptr<Job> job(static_cast<Job*>(context));
   job->body = nullptr;  // lets go of its tensors before anybody learns that it ended
-  job->work->end(code, message);
+  job->work->end(*end);
 }
 
 }  // namespace
 
 ProcessGroup::WorkPtr ProcessGroup::submit(const Call& call, Body body) {
-  auto work = c10::make_intrusive<Work>(
-      getRank(), call.title.type, call.title.profile, call.outputs, next_.fetch_add(1));
+  auto work = c10::make_intrusive<Work>(getRank(),
+                                        call.title.type,
+                                        call.title.profile,
+                                        call.inputs,
+                                        call.outputs,
+                                        next_.fetch_add(1));
   auto job = std::make_unique<Job>(Job{work, std::move(body)});
-  const bool typed = call.like.defined();
+  int64_t elements = 0;
+  int64_t bytes = 0;
+  for (const at::Tensor& input : call.inputs) {
+    elements += input.numel();
+    bytes += input.numel() * static_cast<int64_t>(input.element_size());
+  }
   const ArgosyOperation operation{
       call.title.name,
-      name_of_type(call.like),
-      typed ? call.like.numel() : 0,
-      typed ? call.like.numel() * static_cast<int64_t>(call.like.element_size()) : 0,
+      call.inputs.empty() ? "" : c10::toString(call.inputs[0].scalar_type()),
+      elements,
+      bytes,
       milliseconds(call.timeout),
       call.waits ? 1 : 0,
       run_job,
@@ -386,7 +391,7 @@ ProcessGroup::WorkPtr ProcessGroup::broadcast(Tensors& tensors,
                                               const c10d::BroadcastOptions& opts) {
   at::Tensor& tensor = only("broadcast", tensors);
   const Written data = Written::with_contents("broadcast", tensor);
-  return submit({kBroadcast, opts.timeout, waits(opts), tensor, tensors},
+  return submit({kBroadcast, opts.timeout, waits(opts), tensors, tensors},
                 [=, root = static_cast<int>(opts.rootRank)](const Steps& run) {
                   run(moves(ARGOSY_BROADCAST, nullptr, data.data(), bytes_of(data.memory()), root));
                   data.finish();
@@ -401,7 +406,7 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce(Tensors& tensors,
   }
   const Written data = Written::with_contents("all_reduce", tensor);
   const ArgosyStep step = sums(ARGOSY_ALL_REDUCE, data.memory(), reduction_of(opts.reduceOp));
-  return submit({kAllReduce, opts.timeout, waits(opts), tensor, tensors}, [=](const Steps& run) {
+  return submit({kAllReduce, opts.timeout, waits(opts), tensors, tensors}, [=](const Steps& run) {
     run(step);
     data.finish();
   });
@@ -415,7 +420,7 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce_coalesced(
     data.push_back(Written::with_contents("all_reduce_coalesced", tensor));
     (void)type_of(tensor);
   }
-  return submit({kAllReduces, opts.timeout, waits(opts), tensors[0], tensors},
+  return submit({kAllReduces, opts.timeout, waits(opts), tensors, tensors},
                 [data, reduction = reduction_of(opts.reduceOp)](const Steps& run) {
                   for (const Written& one : data) {
                     run(sums(ARGOSY_ALL_REDUCE, one.memory(), reduction));
@@ -502,7 +507,7 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce_sparse(Tensors& tensors,
   at::Tensor tensor = only("all_reduce_sparse", tensors);
   TORCH_CHECK(tensor.device().is_cpu() && reduction_of(opts.reduceOp) == ARGOSY_SUM,
               "argosy: sparse tensors are summed, on the CPU: expected SUM");
-  return submit({kSparse, opts.timeout, waits(opts), tensor, tensors},
+  return submit({kSparse, opts.timeout, waits(opts), tensors, tensors},
                 [=, size = getSize()](const Steps& run) {
                   at::Tensor result = tensor;
                   result.copy_(sum_sparse(run, tensor, size));
@@ -514,7 +519,7 @@ ProcessGroup::WorkPtr ProcessGroup::reduce(Tensors& tensors, const c10d::ReduceO
   const Written data = Written::with_contents("reduce", tensor);
   ArgosyStep step = sums(ARGOSY_REDUCE, data.memory(), reduction_of(opts.reduceOp));
   step.root = static_cast<int>(opts.rootRank);
-  return submit({kReduce, opts.timeout, waits(opts), tensor, tensors}, [=](const Steps& run) {
+  return submit({kReduce, opts.timeout, waits(opts), tensors, tensors}, [=](const Steps& run) {
     run(step);
     data.finish();
   });
@@ -537,7 +542,7 @@ ProcessGroup::WorkPtr ProcessGroup::allgather(std::vector<Tensors>& outputs,
               list[static_cast<size_t>(getRank())].sizes(),
               ": invalid tensor size, expected as many elements");
   const Flat all("all_gather", list);
-  return submit({kAllGather, opts.timeout, waits(opts), input, list}, [=](const Steps& run) {
+  return submit({kAllGather, opts.timeout, waits(opts), inputs, list}, [=](const Steps& run) {
     ArgosyStep step = moves(all.even() ? ARGOSY_ALL_GATHER : ARGOSY_ALL_GATHER_V,
                             mine.data_ptr(),
                             all.data(),
@@ -571,7 +576,7 @@ ProcessGroup::WorkPtr ProcessGroup::_allgather_base(at::Tensor& output,
   check_gathered("all_gather_into_tensor", output, input, getSize());
   const at::Tensor mine = to_read("all_gather_into_tensor", input);
   const Written all("all_gather_into_tensor", output);
-  return submit({kAllGatherBase, opts.timeout, waits(opts), input, {output}},
+  return submit({kAllGatherBase, opts.timeout, waits(opts), {input}, {output}},
                 [=](const Steps& run) {
                   run(moves(ARGOSY_ALL_GATHER, mine.data_ptr(), all.data(), bytes_of(mine)));
                   all.finish();
@@ -593,13 +598,12 @@ ProcessGroup::WorkPtr ProcessGroup::allgather_into_tensor_coalesced(
     mine.push_back(to_read("all_gather_into_tensor_coalesced", inputs[i]));
     all.emplace_back("all_gather_into_tensor_coalesced", outputs[i]);
   }
-  return submit(
-      {kAllGathers, opts.timeout, waits(opts), inputs[0], outputs}, [=](const Steps& run) {
-        for (size_t i = 0; i < mine.size(); ++i) {
-          run(moves(ARGOSY_ALL_GATHER, mine[i].data_ptr(), all[i].data(), bytes_of(mine[i])));
-          all[i].finish();
-        }
-      });
+  return submit({kAllGathers, opts.timeout, waits(opts), inputs, outputs}, [=](const Steps& run) {
+    for (size_t i = 0; i < mine.size(); ++i) {
+      run(moves(ARGOSY_ALL_GATHER, mine[i].data_ptr(), all[i].data(), bytes_of(mine[i])));
+      all[i].finish();
+    }
+  });
 }
 
 // outputs[rank][i] gets what that rank has at inputs[i].
@@ -630,13 +634,12 @@ ProcessGroup::WorkPtr ProcessGroup::allgather_coalesced(std::vector<Tensors>& ou
   for (const Tensors& list : outputs) {
     results.insert(results.end(), list.begin(), list.end());
   }
-  return submit(
-      {kAllGathers, opts.timeout, waits(opts), inputs[0], results}, [=](const Steps& run) {
-        for (size_t i = 0; i < mine.size(); ++i) {
-          run(moves(ARGOSY_ALL_GATHER, mine[i].data_ptr(), all[i].data(), bytes_of(mine[i])));
-          all[i].give();
-        }
-      });
+  return submit({kAllGathers, opts.timeout, waits(opts), inputs, results}, [=](const Steps& run) {
+    for (size_t i = 0; i < mine.size(); ++i) {
+      run(moves(ARGOSY_ALL_GATHER, mine[i].data_ptr(), all[i].data(), bytes_of(mine[i])));
+      all[i].give();
+    }
+  });
 }
 
 ProcessGroup::WorkPtr ProcessGroup::gather(std::vector<Tensors>& outputs,
@@ -664,7 +667,7 @@ ProcessGroup::WorkPtr ProcessGroup::gather(std::vector<Tensors>& outputs,
     TORCH_CHECK(outputs.empty(), "argosy: gather takes no outputs where the rank is not the root");
   }
   return submit(
-      {kGather, opts.timeout, waits(opts), input, results},
+      {kGather, opts.timeout, waits(opts), inputs, results},
       [=, is_root = getRank() == root](const Steps& run) {
         run(moves(
             ARGOSY_GATHER, mine.data_ptr(), is_root ? all.data() : nullptr, bytes_of(mine), root));
@@ -698,15 +701,16 @@ ProcessGroup::WorkPtr ProcessGroup::scatter(Tensors& outputs,
   } else {
     TORCH_CHECK(inputs.empty(), "argosy: scatter takes no inputs where the rank is not the root");
   }
-  return submit({kScatter, opts.timeout, waits(opts), output, outputs},
-                [=, is_root = getRank() == root](const Steps& run) {
-                  run(moves(ARGOSY_SCATTER,
-                            is_root ? all.data() : nullptr,
-                            mine.data(),
-                            bytes_of(mine.memory()),
-                            root));
-                  mine.finish();
-                });
+  return submit(
+      {kScatter, opts.timeout, waits(opts), getRank() == root ? inputs[0] : Tensors{}, outputs},
+      [=, is_root = getRank() == root](const Steps& run) {
+        run(moves(ARGOSY_SCATTER,
+                  is_root ? all.data() : nullptr,
+                  mine.data(),
+                  bytes_of(mine.memory()),
+                  root));
+        mine.finish();
+      });
 }
 
 ProcessGroup::WorkPtr ProcessGroup::reduce_scatter(Tensors& outputs,
@@ -729,7 +733,7 @@ ProcessGroup::WorkPtr ProcessGroup::reduce_scatter(Tensors& outputs,
   const Flat all("reduce_scatter", list);
   all.take();
   const ArgosyStep sum = sums(ARGOSY_REDUCE_SCATTER, mine.memory(), reduction_of(opts.reduceOp));
-  return submit({kReduceScatter, opts.timeout, waits(opts), output, outputs},
+  return submit({kReduceScatter, opts.timeout, waits(opts), list, outputs},
                 [=, rank = getRank(), size = getSize()](const Steps& run) {
                   if (all.even()) {
                     ArgosyStep step = sum;
@@ -763,7 +767,7 @@ ProcessGroup::WorkPtr ProcessGroup::_reduce_scatter_base(at::Tensor& output,
   const Written mine("reduce_scatter_tensor", output);
   ArgosyStep step = sums(ARGOSY_REDUCE_SCATTER, mine.memory(), reduction_of(opts.reduceOp));
   step.input = all.data_ptr();
-  return submit({kReduceScatterBase, opts.timeout, waits(opts), output, {output}},
+  return submit({kReduceScatterBase, opts.timeout, waits(opts), {input}, {output}},
                 [=](const Steps& run) {
                   run(step);
                   mine.finish();
@@ -787,7 +791,7 @@ ProcessGroup::WorkPtr ProcessGroup::reduce_scatter_tensor_coalesced(
     mine.emplace_back("reduce_scatter_tensor_coalesced", outputs[i]);
     (void)type_of(inputs[i]);
   }
-  return submit({kReduceScatters, opts.timeout, waits(opts), outputs[0], outputs},
+  return submit({kReduceScatters, opts.timeout, waits(opts), inputs, outputs},
                 [=, reduction = reduction_of(opts.reduceOp)](const Steps& run) {
                   for (size_t i = 0; i < all.size(); ++i) {
                     ArgosyStep step = sums(ARGOSY_REDUCE_SCATTER, mine[i].memory(), reduction);
@@ -855,10 +859,11 @@ ProcessGroup::WorkPtr ProcessGroup::alltoall_base(at::Tensor& output,
   const Written got("all_to_all_single", output);
   const std::vector<int64_t> sends = split_bytes(sent, input_splits, getSize(), "input");
   const std::vector<int64_t> receives = split_bytes(output, output_splits, getSize(), "output");
-  return submit({kAllToAllBase, opts.timeout, waits(opts), input, {output}}, [=](const Steps& run) {
-    exchange(run, sent.data_ptr(), sends.data(), got.data(), receives.data());
-    got.finish();
-  });
+  return submit({kAllToAllBase, opts.timeout, waits(opts), {input}, {output}},
+                [=](const Steps& run) {
+                  exchange(run, sent.data_ptr(), sends.data(), got.data(), receives.data());
+                  got.finish();
+                });
 }
 
 ProcessGroup::WorkPtr ProcessGroup::alltoall(Tensors& outputs,
@@ -869,7 +874,7 @@ ProcessGroup::WorkPtr ProcessGroup::alltoall(Tensors& outputs,
   const Flat sent("all_to_all", inputs);
   const Flat got("all_to_all", outputs);
   sent.take();
-  return submit({kAllToAll, opts.timeout, waits(opts), inputs[0], outputs}, [=](const Steps& run) {
+  return submit({kAllToAll, opts.timeout, waits(opts), inputs, outputs}, [=](const Steps& run) {
     exchange(run, sent.data(), sent.counts(), got.data(), got.counts());
     got.give();
   });
@@ -884,13 +889,13 @@ struct Message {
   at::Tensor read;  // what is sent
 };
 
-void end_message(void* context, int code, const char* message) {
+void end_message(void* context, const ArgosyEnd* end) {
   const std::unique_ptr<Message> it(static_cast<Message*>(context));
-  if (code == ARGOSY_OK && it->written.memory().defined()) {
+  if (end->code == ARGOSY_OK && it->written.memory().defined()) {
     const at::NoGradGuard no_grad;
     it->written.finish();
   }
-  it->work->end(code, message);
+  it->work->end(*end);
 }
 
 uint32_t tag_of(int tag) {
@@ -919,7 +924,6 @@ void ProcessGroup::transfer(const c10::intrusive_ptr<Work>& work,
                                 peer,
                                 tag_of(tag),
                                 timeout_ms_.load(),
-                                &work->source,
                                 end_message,
                                 message.get()};
   Text why;
@@ -931,8 +935,8 @@ void ProcessGroup::transfer(const c10::intrusive_ptr<Work>& work,
 
 ProcessGroup::WorkPtr ProcessGroup::send(Tensors& tensors, int peer, int tag) {
   const at::Tensor& tensor = only("send", tensors);
-  auto work =
-      c10::make_intrusive<Work>(getRank(), kSend.type, kSend.profile, Tensors{}, next_.load());
+  auto work = c10::make_intrusive<Work>(
+      getRank(), kSend.type, kSend.profile, tensors, Tensors{}, next_.load());
   transfer(work, tensor, false, peer, tag);
   return work;
 }
@@ -942,7 +946,7 @@ ProcessGroup::WorkPtr ProcessGroup::receive(const Title& title,
                                             int peer,
                                             int tag) {
   auto work = c10::make_intrusive<Work>(
-      getRank(), title.type, title.profile, Tensors{tensor}, next_.load());
+      getRank(), title.type, title.profile, Tensors{tensor}, Tensors{tensor}, next_.load());
   transfer(work, tensor, true, peer, tag);
   return work;
 }
@@ -956,12 +960,31 @@ ProcessGroup::WorkPtr ProcessGroup::recvAnysource(Tensors& tensors, int tag) {
 }
 
 ProcessGroup::WorkPtr ProcessGroup::barrier(const c10d::BarrierOptions& opts) {
-  return submit({kBarrier, opts.timeout, waits(opts), at::Tensor(), {}},
+  return submit({kBarrier, opts.timeout, waits(opts), {}, {}},
                 [](const Steps& run) { run(moves(ARGOSY_BARRIER, nullptr, nullptr, 0)); });
 }
 
-void ProcessGroup::monitoredBarrier(const c10d::BarrierOptions& opts, bool /*wait_all_ranks*/) {
-  barrier(opts)->wait();
+// In the words of Gloo's, which programs and tests look for.
+void ProcessGroup::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) {
+  const WorkPtr work = barrier(opts);
+  try {
+    work->wait();
+  } catch (const std::exception& e) {
+    std::string what = "Rank " + std::to_string(getRank()) +
+                       " successfully reached monitoredBarrier, but received errors while waiting "
+                       "for send/recv from rank 0. Please check rank 0 logs for faulty rank.";
+    std::vector<int> late = static_cast<const Work&>(*work).peers();
+    if (getRank() == 0 && !late.empty()) {
+      late.resize(wait_all_ranks ? late.size() : 1);
+      what = late.size() > 1 ? "Ranks " : "Rank ";
+      for (size_t i = 0; i < late.size(); ++i) {
+        what += (i == 0 ? "" : ", ") + std::to_string(late[i]);
+      }
+      what += " failed to pass monitoredBarrier in " + std::to_string(milliseconds(opts.timeout)) +
+              " ms: Rank 0 timed out in monitoredBarrier.";
+    }
+    std::rethrow_exception(error_of(what + "\n" + e.what()));
+  }
 }
 
 void ProcessGroup::setTimeout(std::chrono::milliseconds timeout) {

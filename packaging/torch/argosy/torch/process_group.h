@@ -28,7 +28,7 @@ class Steps {
 struct Title {
   c10d::OpType type;
   const char* name;     // "all_reduce"
-  const char* profile;  // "argosy:all_reduce"
+  const char* profile;  // "argosy:all_reduce", as Gloo says "gloo:all_reduce"
 };
 
 // How a group is made. `towards`: see ArgosyMeeting.
@@ -114,7 +114,7 @@ class ProcessGroup final : public Base {
     Title title;
     std::chrono::milliseconds timeout;
     bool waits;
-    const at::Tensor& like;  // for messages: type and elements
+    const Tensors& inputs;  // for messages and profiles
     Tensors outputs;
   };
   WorkPtr submit(const Call& call, Body body);

@@ -38,15 +38,22 @@ using Tensors = std::vector<at::Tensor>;
 
 class Work final : public c10d::Work {
  public:
-  Work(int rank, c10d::OpType type, const char* title, Tensors outputs, int64_t number)
-      : c10d::Work(rank, type, title),
+  Work(int rank,
+       c10d::OpType type,
+       const char* title,
+       const Tensors& inputs,
+       Tensors outputs,
+       int64_t number)
+      : c10d::Work(rank, type, title, inputs),
         outputs_(std::move(outputs)),
         number_(number),
         future_(c10::make_intrusive<c10::ivalue::Future>(
             c10::ListType::create(c10::TensorType::get()))) {}
 
   Tensors result() override { return outputs_; }
-  int sourceRank() const override { return source; }
+  int sourceRank() const override { return source_; }
+  // The ranks that are to blame for what exception() says.
+  const std::vector<int>& peers() const { return peers_; }
   uint64_t getSequencenumber() const { return static_cast<uint64_t>(number_); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
   void synchronize() override {}
@@ -55,22 +62,26 @@ class Work final : public c10d::Work {
   }
 
   // Once, in the thread that ran it.
-  void end(int code, const char* message) {
-    if (code == ARGOSY_OK) {
+  void end(const ArgosyEnd& end) {
+    source_ = end.source;
+    if (end.code == ARGOSY_OK) {
       future_->markCompleted(c10::IValue(outputs_));
       finish();
-    } else {
-      const std::exception_ptr error = error_of(message);
-      future_->setError(error);
-      finish(error);
+      return;
     }
+    peers_.assign(end.peers, end.peers + end.peer_count);
+    // Programs look for that word in the messages of other backends.
+    const char* const kind = end.code == ARGOSY_TIMED_OUT ? "argosy: timeout : " : "argosy: ";
+    const std::exception_ptr error = error_of(std::string(kind) + end.message);
+    future_->setError(error);
+    finish(error);
   }
-
-  int source = -1;  // of what was received
 
  private:
   const Tensors outputs_;
   const int64_t number_;
+  std::vector<int> peers_;
+  int source_ = -1;
   const c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
