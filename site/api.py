@@ -333,11 +333,18 @@ def read(folder, headers):
     return rooms, about
 
 
+def duties_of_rooms():
+    """{room: what it is for}, as docs/design/architecture.md lists them."""
+    text = (ROOT / "docs/design/architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^- `(\w+)`(?: ◦)?: (.*?)\s+Rooms: ", re.sub(r"\n  ", " ", text), re.M)
+    return {room: duty[0].upper() + duty[1:] for room, duty in rows}
+
+
 def summary(entity, others):
     if entity.first_sentence:
-        return entity.first_sentence
+        return f": {entity.first_sentence}"
     owner = next((o for o in others if o.name != entity.name and o.takes(entity.name)), None)
-    return f"Options of [{escaped(owner.name)}](#{slug(owner.name)})" if owner and entity.kind == "compound" else ""
+    return f": options of [{escaped(owner.name)}](#{slug(owner.name)})" if owner and entity.kind == "compound" else ""
 
 
 def slug(name):
@@ -350,7 +357,7 @@ def linked(text, known, here):
     for line in text.split("\n"):
         if line.lstrip(" -").startswith("```"):
             inside = not inside
-        if not inside and not line.startswith(("#", "`#include", ":::", "| [")):
+        if not inside and not line.startswith(("#", "`#include", ":::", "- [")):
             line = re.sub(
                 r"(?<![\w`:./\[\\])((?:\w|\\_)+(?:::(?:\w|\\_)+)*)((?:\(\))?)(?![\w`:\]<(\\])",
                 lambda m: link(m[1], m[2], known, here),
@@ -379,7 +386,7 @@ def main():
     xml, target = Path(sys.argv[1]), Path(sys.argv[2])
     rooms, about = read(xml, headers)
     target.mkdir(parents=True, exist_ok=True)
-    known, counts = {}, defaultdict(int)
+    known, counts, duties = {}, defaultdict(int), duties_of_rooms()
     for room, entities in rooms.items():
         for (full, _), entity in entities.items():
             for name in {full, full.rpartition("::")[2] if entity.kind != "function" else full, entity.name}:
@@ -396,8 +403,8 @@ def main():
         names = defaultdict(int)
         for entity in shown:
             names[entity.name] += 1
-        rows = [f"| [{escaped(e.name)}](#{slug(e.name)}) | {summary(e, shown)} |" for e in shown if names[e.name] == 1]
-        head = [f"# {room}", about.get(room, ""), "\n".join(["| name | what it is |", "|---|---|", *rows])]
+        rows = [f"- [{escaped(e.name)}](#{slug(e.name)}){summary(e, shown)}" for e in shown if names[e.name] == 1]
+        head = [f"# argosy::{room}", duties.get(room, ""), about.get(room, ""), "\n".join(rows)]
         page = "\n\n".join(filter(None, head + [e.text() for e in shown])) + "\n"
         (target / f"{room}.md").write_text(linked(page, known, None), encoding="utf-8")
     print(f"reference: {len(rooms)} rooms, {total} names from {len(headers)} headers")
