@@ -20,6 +20,8 @@ site/api.py "$work/doxygen/xml" "$work/pages/reference/api"
 site/commands.py "$argosy" "$work/pages/reference/commands"
 site/stage.py "$work/pages"
 PYTHONPATH=site sphinx-build -q -W --keep-going -b html -c site -d "$work/trees" "$work/pages" "$out"
-cp benchmarks/results/index.html "$out/benchmarks/results/"
-rm -rf "$out/.buildinfo" "$out/objects.inv"
-
+cp benchmarks/results/*.{html,json} "$out/benchmarks/results/"
+# Sphinx's own search asks a server for its excerpts; ours has them (site/static/search.js).
+rm -rf "$out"/{.buildinfo,objects.inv,searchindex.js,_static/{searchtools,language_data}.js}
+touch "$out/_static/search_sections.js"
+site/check_site.py "$out"

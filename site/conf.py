@@ -9,6 +9,7 @@ root_doc = "index"
 html_theme = "furo"
 html_title = "Argosy"
 html_static_path = ["static"]
+templates_path = ["templates"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
