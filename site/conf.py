@@ -17,6 +17,7 @@ html_use_index = False
 html_show_copyright = True
 html_theme_options = {"navigation_with_keys": False}
 highlight_language = "none"
+smartquotes = False  # "--option" is no dash
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
 myst_enable_extensions = ["colon_fence"]

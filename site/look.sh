@@ -1,9 +1,23 @@
 #!/usr/bin/env bash
 # site/look.sh SITE FOLDER [PAGE…]: pictures of the site's pages as a desktop and as a phone show them, to be looked at.
-# Fails for a page that is wider than the phone. Needs chromium-headless-shell (scripts/install_deps.sh browser).
+# site/look.sh SITE --widths: fails for a page that is wider than a phone, and names it.
+# Needs chromium-headless-shell (scripts/install_deps.sh browser).
 set -euo pipefail
 site=$(realpath "$1") out=$2
 shift 2
+browser() { chromium-headless-shell --no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=3000 "$@" 2>/dev/null; }
+if [[ $out == --widths ]]; then
+  wide=0 probe=
+  trap 'rm -f "$probe"' EXIT
+  while IFS= read -r page; do
+    probe=${page%.html}.probe.html # beside the page, whose links are relative
+    sed 's#</body>#<script>document.title = "width " + document.documentElement.scrollWidth</script>&#' "$page" >"$probe"
+    width=$(browser --window-size=390,844 --dump-dom "file://$probe" | sed -nE 's/.*<title>width ([0-9]+).*/\1/p')
+    rm -f "$probe"
+    [[ -n $width && $width -le 390 ]] || { echo "${page#"$site"/} is $width pixels wide on a phone of 390"; wide=1; }
+  done < <(find "$site" -name '*.html' -not -path '*/benchmarks/results/*' | sort)
+  exit $wide
+fi
 pages=("$@")
 [[ ${#pages[@]} -gt 0 ]] || pages=(index.html tutorial/1_one_process.html guides/launch.html reference/api/data.html
   reference/commands/train.html compare.html benchmarks.html 'search.html?q=virtual+ranks')
@@ -11,8 +25,6 @@ mkdir -p "$out"
 for page in "${pages[@]}"; do
   name=${page//[\/?=+]/_}
   for size in 1280,900 390,844; do
-    chromium-headless-shell --no-sandbox --disable-gpu --hide-scrollbars --allow-file-access-from-files \
-      --virtual-time-budget=5000 --window-size="$size" --screenshot="$out/${name%.html}-${size%,*}.png" \
-      "file://$site/$page" >/dev/null 2>&1
+    browser --window-size="$size" --screenshot="$out/${name/.html/}-${size%,*}.png" "file://$site/$page" >/dev/null
   done
 done

@@ -6,7 +6,7 @@
   const results = document.getElementById("site-search-results");
   const most = 50;
   const weights = [[/^(tutorial|guides)\//, 1.5], [/^(index|compare|overview|reference\/[a-z_]+)\.html/, 1.3],
-                   [/^design\//, 0.8], [/^(changelog|contributing|examples)/, 0.6]];
+                   [/^design\//, 0.8], [/^(changelog|contributing|examples|benchmarks\/)/, 0.6]];
 
   const entries = sections.map(([page, title, anchor, heading, text]) => ({
     page, title, anchor, heading, text,
@@ -19,7 +19,6 @@
     let sum = 0;
     for (const word of words) {
       let found = 0;
-      if (entry.low.heading === word) found += 12;
       if (entry.low.heading.includes(word)) found += 6;
       if (entry.low.title.includes(word)) found += 3;
       let at = entry.low.text.indexOf(word);
@@ -30,6 +29,7 @@
       if (found === 0) return 0;
       sum += found;
     }
+    if (entry.low.heading === phrase) sum += 12;
     if (words.length > 1 && entry.low.heading.includes(phrase)) sum += 12;
     if (words.length > 1 && entry.low.title.includes(phrase)) sum += 8;
     if (words.length > 1 && entry.low.text.includes(phrase)) sum += 4;
