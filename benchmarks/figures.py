@@ -24,7 +24,7 @@ BARS = {
     "steps": (
         "2026-11-22-1234-ddp",
         {
-            "ddp.resnet18": "A step of ResNet-18, 32 images of 96×96 a rank",
+            "ddp.resnet18": "A step of ResNet-18, 32 images a rank",
             "ddp.mnist_cnn": "A step of MnistCnn, 100 images a rank",
         },
         {
@@ -37,7 +37,7 @@ BARS = {
     ),
     "sharding": (
         "2026-11-29-1437-parallel",
-        {"parallel.gpt_2_ranks_batch_1": "A step of a GPT of 25 M parameters, divided between two ranks"},
+        {"parallel.gpt_2_ranks_batch_1": "A step of a GPT of 25 M parameters, two ranks"},
         {
             "argosy": "Argosy, divided (stage 3)",
             "ddp": "Argosy, data parallelism",
@@ -47,7 +47,7 @@ BARS = {
     ),
     "epoch": (
         "2026-11-22-1150-epoch",
-        {"epoch.train_and_evaluate": "An epoch of Fashion-MNIST with its evaluation, two ranks"},
+        {"epoch.train_and_evaluate": "Fashion-MNIST, an epoch and its evaluation"},
         {
             "argosy": "Argosy",
             "torch_tuned": "PyTorch, tuned",
@@ -57,7 +57,7 @@ BARS = {
     ),
     "input": (
         "2026-11-22-1909-input",
-        {"input.flowers": "A JPEG of Flowers-102 to a place in a batch, one core"},
+        {"input.flowers": "A JPEG of Flowers-102 into a batch, one core"},
         {
             "argosy": "Argosy",
             "torch_v2": "torchvision on tensors",
@@ -69,8 +69,8 @@ BARS = {
     "launcher": (
         "2026-11-22-1102-launch",
         {
-            "launch.start": "From the command to the end of two ranks that do nothing",
-            "launch.killed": "From the death of a rank to the end, reported",
+            "launch.start": "Two ranks that do nothing, from start to end",
+            "launch.killed": "From a rank's death to the reported end",
             "launch.peak": "Memory of the launcher",
         },
         {"argosy": "Argosy", "torchrun": "torchrun", "paddle": "Paddle's launcher"},
@@ -116,9 +116,7 @@ def bars(file, titles, variants):
             value = values[variant]
             parts.append(plots.text(8, y + 14, words))
             width = max(1.0, value["median"] * scale)
-            parts.append(
-                f'<rect x="8" y="{y + 19}" width="{width:.1f}" height="12" fill="{color(variant)}"/>'
-            )
+            parts.append(f'<rect x="8" y="{y + 19}" width="{width:.1f}" height="12" fill="{color(variant)}"/>')
             parts.append(plots.line(8 + value["min"] * scale, y + 25, 8 + value["max"] * scale, y + 25))
             number = f"{plots.number(value['median'])} {unit}"
             parts.append(plots.text(14 + value["max"] * scale, y + 29, number, kind="dim"))
@@ -140,13 +138,15 @@ def all_reduce(file="2026-11-22-1057-collectives"):
     sizes = {"4KB": 4096, "64KB": 65536, "1MB": 1 << 20, "4MB": 4 << 20, "32MB": 32 << 20}
     found = measures_of(file)
     rates = {
-        variant: [bytes_ / found[f"collectives.{size}"]["variants"][variant]["median"] / 1e3 for size, bytes_ in sizes.items()]
+        variant: [
+            bytes_ / found[f"collectives.{size}"]["variants"][variant]["median"] / 1e3 for size, bytes_ in sizes.items()
+        ]
         for variant in names
     }
     low, high = -3, math.ceil(math.log10(max(max(r) for r in rates.values())))
     across = lambda i: 50 + i * (WIDTH - 80) / (len(sizes) - 1)
     up = lambda rate: 300 - (math.log10(rate) - low) / (high - low) * 260
-    parts = [plots.text(8, 18, "All-reduce of f32 between two ranks: GB/s of the tensor", kind="title")]
+    parts = [plots.text(8, 18, "All-reduce of f32 between two ranks, GB/s", kind="title")]
     for exponent in range(low, high + 1):
         parts.append(plots.line(50, up(10**exponent), WIDTH - 30, up(10**exponent), "#ddd"))
         parts.append(plots.text(44, up(10**exponent) + 4, f"{10.0**exponent:g}", "end", "dim"))

@@ -73,12 +73,16 @@ def code(text):
     return f"```cpp\n{textwrap.dedent(text.strip(chr(10))).rstrip()}\n```"
 
 
+def plain(node):
+    """The text of a piece of code; doxygen writes each space as an element."""
+    inner = "".join(plain(part) for part in node)
+    return (" " if node.tag == "sp" else "") + (node.text or "") + inner + (node.tail or "")
+
+
 def listing(node):
     if node.tag in ("verbatim", "preformatted"):
         return code("".join(node.itertext()))
-    lines = []
-    for row in node.iter("codeline"):
-        lines.append("".join(t for part in row.iter() for t in [" " if part.tag == "sp" else "", part.text or "", (part.tail or "") if part.tag != "codeline" else ""]))
+    lines = ["".join(plain(part) for part in row) for row in node.iter("codeline")]
     return code("\n".join(lines))
 
 
@@ -141,26 +145,20 @@ def tidy(text):
     return re.sub(r"< (.*?) >", r"<\1>", text.replace(" >", ">").replace("< ", "<"))
 
 
+def parameter(node):
+    """A parameter as it is declared, with its default."""
+    name, value = words(node.find("declname")), words(node.find("defval"))
+    shown = tidy(words(node.find("type"))) + (f" {name}" if name else "") + words(node.find("array"))
+    return shown + (f" = {tidy(value)}" if value else "")
+
+
 def template(node):
     parameters = node.find("templateparamlist")
-    if parameters is None:
-        return ""
-    parts = []
-    for p in parameters:
-        name = words(p.find("declname"))
-        value = words(p.find("defval"))
-        parts.append(tidy(words(p.find("type"))) + (f" {name}" if name else "") + (f" = {tidy(value)}" if value else ""))
-    return f"template <{', '.join(parts)}>\n"
+    return "" if parameters is None else f"template <{', '.join(map(parameter, parameters))}>\n"
 
 
 def arguments(node):
-    parts = []
-    for p in node.findall("param"):
-        name = words(p.find("declname"))
-        value = words(p.find("defval"))
-        array = words(p.find("array"))
-        parts.append(tidy(words(p.find("type"))) + (f" {name}" if name else "") + array + (f" = {tidy(value)}" if value else ""))
-    return parts
+    return [parameter(p) for p in node.findall("param")]
 
 
 def function(node):
@@ -183,7 +181,8 @@ def variable(node):
     value = tidy(words(node.find("initializer")))
     value = "" if value in ("{}", "= {}") else f" {value}" if value.startswith("=") else value
     constant = "static " if node.get("static") == "yes" else ""
-    return f"{constant}{tidy(words(node.find('type')))} {words(node.find('name'))}{words(node.find('argsstring'))}{value};"
+    name = words(node.find("name")) + words(node.find("argsstring"))
+    return f"{constant}{tidy(words(node.find('type')))} {name}{value};"
 
 
 def alias(node):
@@ -191,7 +190,7 @@ def alias(node):
 
 
 def enumeration(node):
-    return f"enum class {words(node.find('name'))};" if node.get("strong") == "yes" else f"enum {words(node.find('name'))};"
+    return f"enum {'class ' if node.get('strong') == 'yes' else ''}{words(node.find('name'))};"
 
 
 DECLARED = {"function": function, "variable": variable, "typedef": alias, "enum": enumeration}
@@ -206,7 +205,7 @@ def worth_showing(member):
     if member.get("prot") == "private" or member.get("kind") not in DECLARED:
         return False
     name, after = words(member.find("name")), words(member.find("argsstring"))
-    quiet = name.startswith("~") or name == "operator=" or re.search(r"=\s*(default|delete)", after) or name.startswith("@")
+    quiet = name.startswith(("~", "@")) or name == "operator=" or re.search(r"=\s*(default|delete)", after)
     return bool(described(member)) or not quiet
 
 
@@ -407,6 +406,13 @@ def main():
         head = [f"# argosy::{room}", duties.get(room, ""), about.get(room, ""), "\n".join(rows)]
         page = "\n\n".join(filter(None, head + [e.text() for e in shown])) + "\n"
         (target / f"{room}.md").write_text(linked(page, known, None), encoding="utf-8")
+    listed = "\n".join(f"- [argosy::{room}]({room}.md): {duties.get(room, '')}" for room in sorted(rooms))
+    order = "\n".join(sorted(rooms))
+    (target / "index.md").write_text(
+        "# Classes and functions\n\nWhat the public headers declare, room by room. `#include <argosy/argosy.h>` brings "
+        f"all of it that a training program uses.\n\n{listed}\n\n```{{toctree}}\n:hidden:\n\n{order}\n```\n",
+        encoding="utf-8",
+    )
     print(f"reference: {len(rooms)} rooms, {total} names from {len(headers)} headers")
     if silent:
         sys.exit("site/api.py: expected a /// comment before\n  " + "\n  ".join(silent))

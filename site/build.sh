@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# site/build.sh ARGOSY OUT: the site, in the folder OUT, as it is read in a browser without a server or a network. ARGOSY
-# is a built launcher with its programs beside it: the pages of options are what they print. Fails for a comment that
-# doxygen cannot read, a page outside of the navigation, and a link that leads nowhere. Needs what
+# site/build.sh ARGOSY OUT: the site, in the folder OUT, as it is read in a browser without a server or a network.
+# ARGOSY is a built launcher with its programs beside it: the pages of options are what they print. Fails for a comment
+# that doxygen cannot read, a page outside of the navigation, and a link that leads nowhere. Needs what
 # scripts/install_deps.sh docs names.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -140,15 +140,18 @@ def main():
                 waiting.append(target)
     wrong += [f"no page leads to {name}" for name in pages if name not in reached and name != "search.html"]
     for sheet in site.rglob("*.css"):
-        wrong += [f"{sheet.relative_to(site)} fetches {a}" for a in re.findall(r"url\(['\"]?(https?://[^)'\"]+)", sheet.read_text(encoding="utf-8"))]
+        far = re.findall(r"url\(['\"]?(https?://[^)'\"]+)", sheet.read_text(encoding="utf-8"))
+        wrong += [f"{sheet.relative_to(site)} fetches {address}" for address in far]
     if wrong:
         sys.exit("\n".join(sorted(set(wrong))))
     sections = searched(pages)
     script = f"const sections = {json.dumps(sections, ensure_ascii=False, separators=(',', ':'))};\n"
     (site / "_static/search_sections.js").write_text(script, encoding="utf-8")
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
-    print(f"site: {len(pages)} pages, {size:.1f} MB; {links} links lead somewhere ({outside} out of the site, not followed); "
-          f"{len(sections)} sections to search")
+    print(
+        f"site: {len(pages)} pages, {size:.1f} MB; {links} links lead somewhere ({outside} out of the site, not "
+        f"followed); {len(sections)} sections to search"
+    )
 
 
 if __name__ == "__main__":

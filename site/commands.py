@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Pages of the reference from the programs' own --help: a page for each command.
 
-    site/commands.py ARGOSY FOLDER     writes FOLDER/<command>.md and FOLDER/names.md
+site/commands.py ARGOSY FOLDER     writes FOLDER/<command>.md and FOLDER/names.md
 """
 
 import re
@@ -84,15 +84,27 @@ def commands_in(text):
 def main():
     argosy, folder = sys.argv[1], Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
-    commands = commands_in(said(argosy, "--help"))
+    overview = said(argosy, "--help")
+    commands = commands_in(overview)
+    listed = dict(rows(next(lines for heading, lines in sections(overview) if heading == "Commands")))
+    index = "\n".join(f"- [argosy {command}]({command}.md): {escaped(listed[command])}" for command in commands)
+    order = "\n".join([*commands, "names"])
+    (folder / "index.md").write_text(
+        "# Commands\n\nEvery option, as the programs' `--help` says it.\n\n"
+        f"{index}\n- [Names that argosy train knows](names.md): models, data sets, transforms, optimizers and more\n\n"
+        f"```{{toctree}}\n:hidden:\n\n{order}\n```\n",
+        encoding="utf-8",
+    )
     count = 0
     for command in commands:
         text = said(argosy, command, "--help")
         inner = commands_in(text)
         if command in LAUNCHERS:
             about = " ".join(line.strip() for line in sections(text)[0][1]).strip()
-            shown = f"{escaped(about)}\n\n    argosy {command} [options] [--] program [arguments]\n\n" \
+            shown = (
+                f"{escaped(about)}\n\n    argosy {command} [options] [--] program [arguments]\n\n"
                 "[Options of argosy launch](../launch_options.md) lists every option, with the launchers that know it."
+            )
         else:
             shown = body(text, 2)
         page = [f"# argosy {command}", shown]

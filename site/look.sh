@@ -4,17 +4,24 @@
 # Needs chromium-headless-shell (scripts/install_deps.sh browser).
 set -euo pipefail
 site=$(realpath "$1") out=$2
+probe_js=$(realpath "$(dirname "$0")/probe.js")
 shift 2
-browser() { chromium-headless-shell --no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=3000 "$@" 2>/dev/null; }
+browser() {
+  chromium-headless-shell --no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=3000 "$@" 2>/dev/null
+}
 if [[ $out == --widths ]]; then
   wide=0 probe=
   trap 'rm -f "$probe"' EXIT
   while IFS= read -r page; do
     probe=${page%.html}.probe.html # beside the page, whose links are relative
-    sed 's#</body>#<script>document.title = "width " + document.documentElement.scrollWidth</script>&#' "$page" >"$probe"
-    width=$(browser --window-size=390,844 --dump-dom "file://$probe" | sed -nE 's/.*<title>width ([0-9]+).*/\1/p')
+    {
+      sed 's#</body>.*##; s#^</html>##' "$page"
+      printf '<script>%s</script></body></html>\n' "$(cat "$probe_js")"
+    } >"$probe"
+    said=$(browser --window-size=390,844 --dump-dom "file://$probe" |
+      sed -nE 's#.*<title>((wide|fits)[^<]*)</title>.*#\1#p' | head -n 1)
     rm -f "$probe"
-    [[ -n $width && $width -le 390 ]] || { echo "${page#"$site"/} is $width pixels wide on a phone of 390"; wide=1; }
+    [[ $said == fits ]] || { echo "${page#"$site"/}: expected that it fits a phone of 390 pixels, got: $said"; wide=1; }
   done < <(find "$site" -name '*.html' -not -path '*/benchmarks/results/*' | sort)
   exit $wide
 fi

@@ -57,7 +57,8 @@ def with_links(text, path):
     # Code stays as it is: fences, and lines that are indented as code. A link's words may go over a line's end.
     parts = re.split(r"(^ *```.*?^ *```$|^ {4}[^\n]*$)", text, flags=re.S | re.M)
     local = r"(?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?"
-    return "".join(part if i % 2 else re.sub(rf"\[([^\[\]]*)\]\({local}\)", replaced, part) for i, part in enumerate(parts))
+    link = re.compile(rf"\[([^\[\]]*)\]\({local}\)")
+    return "".join(part if i % 2 else link.sub(replaced, part) for i, part in enumerate(parts))
 
 
 def navigation(folder):
@@ -87,21 +88,25 @@ def example_pages(folder):
         about = re.match(r"(?:#pragma once\s*)?((?://[^\n]*\n)+)", text)
         about = re.sub(r"\n?// ?", " ", about[1]).strip() if about else ""
         rows.append(f"- [{source.name}]({source.stem}.md): {re.split(r'(?<=[.:])', about)[0].rstrip(':')}")
-    (folder / "examples/index.md").write_text("# Examples\n\nThe programs of `examples/`, which the tests build and run.\n\n"
-                                              + "\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "examples/index.md").write_text(
+        "# Examples\n\nThe programs of `examples/`, which the tests build and run.\n\n" + "\n".join(rows) + "\n",
+        encoding="utf-8",
+    )
 
 
 def result_pages(folder):
-    """Each result is a page that search leaves out: tables of numbers would bury everything else."""
+    """Each result is a page, which search leaves out: tables of numbers would bury everything else."""
     rows = []
     (folder / RESULTS).mkdir(parents=True, exist_ok=True)
     for source in sorted((ROOT / RESULTS).glob("*.md"), reverse=True):
         text = with_links(source.read_text(encoding="utf-8"), f"{RESULTS}/{source.name}")
-        (folder / RESULTS / source.name).write_text(f"---\norphan: true\nnosearch: true\n---\n\n{text}", encoding="utf-8")
+        (folder / RESULTS / source.name).write_text(f"---\norphan: true\n---\n\n{text}", encoding="utf-8")
         rows.append(f"- [{source.stem}](results/{source.name})")
     (folder / f"{RESULTS}.md").write_text(
         "# All results\n\nEach page names the command, the machine and the versions. The repository has every sample "
-        "beside it, as JSON.\n\n" + "\n".join(rows) + "\n", encoding="utf-8")
+        "beside it, as JSON.\n\n" + "\n".join(rows) + "\n",
+        encoding="utf-8",
+    )
 
 
 def main():
