@@ -198,7 +198,7 @@ DECLARED = {"function": function, "variable": variable, "typedef": alias, "enum"
 
 def line_of(node):
     location = node.find("location")
-    return location.get("file"), int(location.get("line"))
+    return location.get("file"), int(location.get("line") or 0)
 
 
 def worth_showing(member):
@@ -235,10 +235,10 @@ def fields(members):
 
 
 class Entity:
-    """What has a heading of its own: a class, an enum, a type, or all functions of one name."""
+    """What has a heading of its own: a class, a type, all functions of one name, or a whole header."""
 
     def __init__(self, name, place, kind):
-        self.name, self.place, self.kind, self.nodes = name, place, kind, []
+        self.name, self.place, self.kind, self.nodes, self.said = name, place, kind, [], ""
 
     @property
     def header(self):
@@ -255,11 +255,13 @@ class Entity:
 
     @property
     def first_sentence(self):
-        text = next((d for d in map(described, self.nodes) if d), "")
-        text = re.split(r"\n\n|:\n", text)[0].replace("\n", " ")
-        return re.split(r"(?<=[.:])\s", text)[0]
+        text = self.said or next((d for d in map(described, self.nodes) if d), "")
+        text = text.split("\n\n")[0].replace("\n", " ")
+        return re.split(r"(?<=[.])\s", text)[0].rstrip(":")
 
     def text(self):
+        if self.kind == "header":
+            return f"## {self.name}\n\n{self.said}"
         lines = [f"## {self.name}", f"`#include <{self.header}>`"]
         if self.kind == "compound":
             return "\n\n".join(lines + self.compound(self.nodes[0]))
@@ -295,12 +297,15 @@ class Entity:
 
 def read(folder, headers):
     """{room: its entities}, and {room: what its namespace says}."""
-    rooms, about = defaultdict(dict), {}
+    rooms, about, conventions = defaultdict(dict), {}, {}
     for entry in ET.parse(folder / "index.xml").getroot():
-        if entry.get("kind") not in ("class", "struct", "union", "namespace"):
+        if entry.get("kind") not in ("class", "struct", "union", "namespace", "file"):
             continue
         node = ET.parse(folder / f"{entry.get('refid')}.xml").getroot().find("compounddef")
         full = words(node.find("compoundname"))
+        if entry.get("kind") == "file":
+            conventions[line_of(node)[0]] = described(node)
+            continue
         if not full.startswith("argosy") or "detail" in full.split("::") or "<" in full or "@" in full:
             continue
         name = full.removeprefix("argosy").removeprefix("::")
@@ -329,6 +334,11 @@ def read(folder, headers):
             key = (f"{name}::{short}", "function" if member.get("kind") == "function" else "type")
             entity = rooms[place[0].split("/")[1]].setdefault(key, Entity(shown, place, key[1]))
             entity.nodes.append(member)
+    for header, text in conventions.items():
+        if text and header in headers:
+            entity = Entity(header, (header, 0), "header")
+            entity.said = text
+            rooms[header.split("/")[1]][(header, "header")] = entity
     return rooms, about
 
 

@@ -1,5 +1,4 @@
-# The voice of our comments in doxygen's: a paragraph of its own for each of the words that CONTRIBUTING.md names, and
-# signs that doxygen would take for HTML or a command.
+# See comments.sh.
 /^ *\/\/\/($|[^\/])/ {
   s#^( *)/// (Collective|Shape|Units|Blocks|Lifetime|Errors|Cost|Source|Thread safety): #\1///\n\1/// **\2:** #
 }
