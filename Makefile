@@ -27,7 +27,7 @@ PEERS ?= $(wildcard .venv-peers/bin/python)
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test deb deb-check bundle bundle-check wheel wheel-check release release-check reproduce test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
+.PHONY: help demo test docs deb deb-check bundle bundle-check wheel wheel-check release release-check reproduce test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -66,6 +66,14 @@ engine-cuda: deps-peers ## The official CUDA build of libtorch in build/cuda-<ve
 
 readers: deps-readers deps-browser ## What reads our files, for tests: a Python with tensorboard, visualdl, safetensors in .venv-readers; Chromium
 	@scripts/readers.sh
+
+docs: deps-docs ## The site, in build/site: open index.html. PROGRAMS=<folder with argosy>, else they are built
+ifeq ($(PROGRAMS),)
+	@$(MAKE) --no-print-directory deps-build
+	@scripts/quiet.sh "configuring" build/docs-configure.log cmake --preset $(PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DARGOSY_BUILD_TESTS=OFF) $(CMAKE_ARGS)
+	@scripts/quiet.sh "building$(if $(wildcard $(BUILD)/bin/argosy-torch),, (a few minutes the first time))" build/docs-build.log cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_cli argosy_torch_cli argosy_checkpoint_cli argosy_data_cli argosy_runs_cli
+endif
+	@site/build.sh $(or $(PROGRAMS),$(BUILD)/bin)/argosy build/site
 
 format: deps-test ## Format all sources in place
 	scripts/sources.sh | xargs clang-format-14 -i

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a target needs from Debian's packages, and nothing that is there already.
-#   scripts/install_deps.sh build|test|clusters|lint|bench|fuzz|peers|readers|browser|deb|bundle|wheel|torch [--list]
+#   scripts/install_deps.sh KIND [--list]      # the kinds stand below: build, test, …
 # --list prints the package names instead. Needs root, or sudo, only when something is missing.
 set -euo pipefail
 
@@ -12,7 +12,7 @@ build=(g++ cmake ninja-build pkg-config
   zlib1g-dev libisal-dev libarchive-dev libsimdjson-dev
   libpcre2-dev libjpeg62-turbo-dev libpng-dev libtiff-dev libwebp-dev
   dataset-fashion-mnist)
-test=("${build[@]}" bible-kjv bible-kjv-text libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3 python3-numpy iproute2)
+test=("${build[@]}" bible-kjv bible-kjv-text libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3 python3-numpy python3-yaml iproute2)
 clusters=("${test[@]}" slurmctld slurmd slurm-client munge openmpi-bin mpich openssh-server openssh-client)
 lint=("${test[@]}" libbenchmark-dev clang-tidy-14)
 bench=("${build[@]}" libbenchmark-dev libopencv-core-dev libopencv-imgproc-dev python3)
@@ -23,14 +23,14 @@ deb=("${build[@]}" dpkg-dev debhelper help2man lintian debootstrap)
 bundle=("${build[@]}" patchelf zstd python3)
 wheel=("${build[@]}" python3-hatchling twine)
 torch=("${build[@]}" patchelf python3)
+docs=(doxygen python3-sphinx python3-myst-parser furo python3-sphinx-copybutton)
 browser=(chromium-headless-shell) # 64 MB to fetch: tests of the run page are skipped without
 
 die() { echo "argosy: $*" >&2; exit 1; }
 
-case ${1-} in
-  build | test | clusters | lint | bench | fuzz | peers | readers | browser | deb | bundle | wheel | torch) declare -n wanted=$1 ;;
-  *) die "usage: scripts/install_deps.sh build|test|clusters|lint|bench|fuzz|peers|readers|browser|deb|bundle|wheel|torch [--list]" ;;
-esac
+kinds=(build test clusters lint bench fuzz peers readers browser docs deb bundle wheel torch)
+[[ -n ${1-} && " ${kinds[*]} " == *" $1 "* ]] || die "usage: scripts/install_deps.sh $(IFS='|' && echo "${kinds[*]}") [--list]"
+declare -n wanted=$1
 if [[ ${2-} == --list ]]; then
   printf '%s\n' "${wanted[@]}"
   exit 0

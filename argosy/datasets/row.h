@@ -19,6 +19,7 @@ struct Published {
   bool operator==(const Published&) const = default;
 };
 
+/// A file of a published data set, by the name that it has on the disk.
 struct PublishedFile {
   std::string name{};
   Published published{};

@@ -56,6 +56,7 @@ struct StoredPicture {
   int channels = 0;    ///< set for pixels: 1 gray, 3 RGB, 4 RGBA
 };
 
+/// A picture of a data set with what is known about it.
 struct Sample {
   StoredPicture picture{};
   /// kClass: the class, and then the group of the class if there are groups. kTags: every class

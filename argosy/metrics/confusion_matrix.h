@@ -47,6 +47,7 @@ class ConfusionMatrix final {
   /// Returns f64 [C, C], with 0 in empty rows or columns. Collective like compute().
   [[nodiscard]] at::Tensor normalized(NormalizeBy by, const comm::Group& group = {}) const;
 
+  /// How to_string() shows the matrix, and over which ranks it is summed.
   struct Shown {
     comm::Group group{};
     std::vector<std::string> classes{};  ///< names; empty: numbers

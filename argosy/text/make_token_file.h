@@ -39,6 +39,7 @@ struct MakeTokenFileOptions {
   std::function<void(const TokenFileProgress& progress)> progress{};
 };
 
+/// What make_token_file() has read and written.
 struct MadeTokenFile {
   int64_t files = 0;
   int64_t documents = 0;

@@ -8,6 +8,7 @@
 
 namespace argosy::parallel {
 
+/// One bucket of gradients, as DdpStats reports it.
 struct DdpBucketStats {
   int64_t bytes = 0;                      ///< size of the flat buffer, gaps included
   std::vector<std::string> parameters{};  ///< in the order in which gradients are expected

@@ -27,6 +27,7 @@ struct GroupShardedOptions {
   std::optional<Offload> offload{};
 };
 
+/// What group_sharded_parallel() returns: the model, optimizer and scaler to train with.
 template <typename M>
 struct GroupSharded {
   DistributedDataParallel<M> model;

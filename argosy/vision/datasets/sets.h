@@ -132,7 +132,7 @@ class Pictures final : public PictureDataset {
             PictureDataset(datasets::row_of_path(path), path, split, std::move(options)))) {}
 };
 
-/// Pictures in a folder for each class: root/CLASS/**/FILE. It is torchvision's ImageFolder, and
+/// Pictures in a folder for each class: root/CLASS/…/FILE. It is torchvision's ImageFolder, and
 /// DatasetFolder of Paddle and torchvision. Classes are the folders' names, sorted.
 ///
 ///     vision::DatasetFolder train("pets/train", {.transform = augment});

@@ -121,6 +121,7 @@ class RandomCrop final {
   [[nodiscard]] Picture operator()(Picture picture, data::Random& random) const;
   [[nodiscard]] std::string to_string() const;
 
+  /// One drawn crop.
   struct Draw {
     image::Padding needed;  ///< more border; 0 unless the picture is too small
     image::Box box;         ///< in the padded picture
