@@ -7,6 +7,7 @@ Ranks of one host meet in shared memory, hosts by Gloo. Sums have one order, wha
 name the rank that caused them.
 """
 
+import atexit
 import inspect
 import json
 import os
@@ -21,6 +22,8 @@ __all__ = ["flight_record"]
 
 _HERE = Path(__file__).parent
 _C.load(str(_HERE / "lib" / "libargosy_comm.so"))
+
+atexit.register(_C.close_all)
 
 
 def _towards(store):

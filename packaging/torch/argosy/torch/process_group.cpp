@@ -1,7 +1,9 @@
 #include "process_group.h"
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -295,6 +297,32 @@ void Steps::operator()(const ArgosyStep& step) const {
   }
 }
 
+namespace {
+
+// The groups of this process, for close_all().
+struct Living {
+  std::mutex mutex;
+  std::set<ArgosyGroup*> groups;
+
+  static Living& here() {
+    static auto* const living = new Living;
+    return *living;
+  }
+};
+
+// While the group's thread is waited for, it may let go of a tensor that Python knows.
+template <typename Function>
+void without_interpreter(Function function) {
+  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
+    const pybind11::gil_scoped_release released;
+    function();
+  } else {
+    function();
+  }
+}
+
+}  // namespace
+
 ProcessGroup::ProcessGroup(const c10::intrusive_ptr<c10d::Store>& store,
                            int rank,
                            int size,
@@ -314,10 +342,27 @@ ProcessGroup::ProcessGroup(const c10::intrusive_ptr<c10d::Store>& store,
   if (group_ == nullptr) {
     std::rethrow_exception(error_of(why.str()));
   }
+  const std::lock_guard<std::mutex> lock(Living::here().mutex);
+  Living::here().groups.insert(group_);
 }
 
 ProcessGroup::~ProcessGroup() {
-  library().argosy_group_free(group_);
+  without_interpreter([this] {
+    {
+      const std::lock_guard<std::mutex> lock(Living::here().mutex);
+      Living::here().groups.erase(group_);
+    }
+    library().argosy_group_free(group_);
+  });
+}
+
+void close_all() {
+  without_interpreter([] {
+    const std::lock_guard<std::mutex> lock(Living::here().mutex);
+    for (ArgosyGroup* const group : Living::here().groups) {
+      library().argosy_group_close(group, 5000);
+    }
+  });
 }
 
 int64_t ProcessGroup::milliseconds(std::chrono::milliseconds timeout) const {

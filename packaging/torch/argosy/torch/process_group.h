@@ -131,4 +131,7 @@ class ProcessGroup final : public Base {
   std::atomic<int64_t> next_{0};
 };
 
+// Closes all groups, while there still is a Python whose tensors their threads may let go of.
+void close_all();
+
 }  // namespace argosy_torch

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Compiles the backend against the PyTorch of PYTHON, as pip would, and tries it:
+#   tests/torch/backend_test.sh ARGOSY LIBRARY FOLDER [PYTHON]
+# ARGOSY is the launcher, LIBRARY libargosy_comm.so. What is compiled stays in FOLDER.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+source_root=$here/../..
+argosy=$1 library=$2 folder=$3 python=${4:-/usr/bin/python3}
+fail() { echo "torch: $*" >&2; exit 1; }
+"$python" -c 'import torch, setuptools' 2>/dev/null || { echo "skipped: $python has no torch: scripts/install_deps.sh test"; exit 77; }
+mkdir -p "$folder"
+cp -ru "$source_root/packaging/torch/." "$folder"
+cp -u "$source_root/argosy/abi/comm.h" "$folder/argosy/torch"
+mkdir -p "$folder/argosy/torch/lib"
+cp -u "$library" "$folder/argosy/torch/lib"
+(cd "$folder" && "$python" setup.py -q build_ext --inplace) >"$folder/compile.log" 2>&1 ||
+  { tail -n 30 "$folder/compile.log" >&2; fail "it does not compile"; }
+
+export PYTHONPATH=$folder OMP_NUM_THREADS=1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+# run RANKS JOB [VARIABLE=VALUE]: what its ranks print, sorted
+run() {
+  local ranks=$1 job=$2
+  shift 2
+  env "$@" timeout 120 "$argosy" torchrun --log_dir= --nproc_per_node "$ranks" --no_python "$python" "$here/backend_ranks.py" "$job" \
+    >"$scratch/said" 2>"$scratch/errors" || { cat "$scratch/said" "$scratch/errors" >&2; fail "$job on $ranks ranks: exit code $?"; }
+  sed -E 's/^\[rank [0-9]+\] //' "$scratch/said" | sort | uniq -c | sed -E 's/^ *//'
+}
+expect() { [[ $2 == "$1" ]] || fail "expected \"$1\", got \"$2\""; }
+
+expect $'2 compared 66\n1 compared 90' "$(run 3 same_as_gloo)" # the last is the root
+expect "3 done" "$(run 3 what_gloo_lacks)"
+expect "3 done" "$(run 3 any_source)"
+expect "2 done" "$(run 2 misuse)"
+[[ $(run 2 ddp) =~ ^2\ trained\ [-0-9.]+$ ]] || fail "the ranks of a training differ: $(run 2 ddp)"
+[[ $(run 3 ddp) =~ ^3\ trained\ [-0-9.]+$ ]] || fail "the ranks of a training differ: $(run 3 ddp)"
+bits=$(run 5 bits)
+[[ $bits =~ ^5\ bits\  ]] || fail "ranks have different sums: $bits"
+expect "$bits" "$(run 5 bits ARGOSY_BACKEND=gloo)"
+said=$(timeout 120 "$argosy" torchrun --log_dir= --nproc_per_node 3 --no_python sh -c \
+  '"$0" "$1" death || [ $? -eq 3 ]' "$python" "$here/backend_ranks.py" 2>&1 | grep -c ' named$') || fail "nobody named who died"
+expect 2 "$said"
+echo "PyTorch $("$python" -c 'import torch; print(torch.__version__)'): the backend does what Gloo does"
