@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a target needs from Debian's packages, and nothing that is there already.
-#   scripts/install_deps.sh build|test|clusters|lint|bench|fuzz|peers|readers|browser|deb|bundle|wheel [--list]
+#   scripts/install_deps.sh build|test|clusters|lint|bench|fuzz|peers|readers|browser|deb|bundle|wheel|image [--list]
 # --list prints the package names instead. Needs root, or sudo, only when something is missing.
 set -euo pipefail
 
@@ -22,13 +22,14 @@ readers=(python3 python3-venv)
 deb=("${build[@]}" dpkg-dev debhelper help2man lintian debootstrap)
 bundle=("${build[@]}" patchelf zstd python3)
 wheel=("${build[@]}" python3-hatchling twine)
+image=(dpkg-dev mmdebstrap umoci skopeo runc jq)
 browser=(chromium-headless-shell) # 64 MB to fetch: tests of the run page are skipped without
 
 die() { echo "argosy: $*" >&2; exit 1; }
 
 case ${1-} in
-  build | test | clusters | lint | bench | fuzz | peers | readers | browser | deb | bundle | wheel) declare -n wanted=$1 ;;
-  *) die "usage: scripts/install_deps.sh build|test|clusters|lint|bench|fuzz|peers|readers|browser|deb|bundle|wheel [--list]" ;;
+  build | test | clusters | lint | bench | fuzz | peers | readers | browser | deb | bundle | wheel | image) declare -n wanted=$1 ;;
+  *) die "usage: scripts/install_deps.sh build|test|clusters|lint|bench|fuzz|peers|readers|browser|deb|bundle|wheel|image [--list]" ;;
 esac
 if [[ ${2-} == --list ]]; then
   printf '%s\n' "${wanted[@]}"
