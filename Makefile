@@ -46,8 +46,8 @@ test: deps-test configure ## Install what is missing, build and run all tests
 build: deps-test configure ## Build everything (PRESET=release|debug|asan|tsan)
 	cmake --build --preset $(PRESET) -j $(JOBS)
 
-test-clusters: deps-clusters configure ## Also installs Slurm, OpenMPI, MPICH and sshd, and trains under each of them (root for Slurm)
-	cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_cli 03_fleet
+test-clusters: deps-clusters configure ## Also installs Slurm, OpenMPI, MPICH and sshd, and trains under each of them and as Kubernetes' pods (root)
+	cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_cli argosy_torch_cli 03_fleet
 	ctest --preset $(PRESET) -L clusters $(CTEST_ARGS)
 
 bench: deps-bench ## Benchmarks: SUITE=ddp|collectives|optim|input|launch|epoch|fit|memory|layout|ops|parallel|scaling|virtual|all beside PEERS=<python>; ENGINE=<libtorch prefix>
