@@ -27,7 +27,7 @@ PEERS ?= $(wildcard .venv-peers/bin/python)
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test deb deb-check bundle bundle-check wheel wheel-check image image-check release release-check reproduce test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
+.PHONY: help demo test deb deb-check bundle bundle-check wheel wheel-check image image-check slurm-check release release-check reproduce test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -101,10 +101,13 @@ image: deps-image ## An OCI image with argosy, argosy-torch and Fashion-MNIST fr
 image-check: deps-image ## Start the image of build/image in namespaces, as a user without network, and train there (root)
 	@packaging/try_image.sh build/image
 
+slurm-check: deps-clusters deps-image ## Train with the bundle and with the image's root under a real Slurm, as an ordinary user without network (root)
+	@packaging/try_slurm.sh build/packages build/image
+
 release: deb bundle wheel image ## All packages with checksums and an SBOM, in build/release-files
 	@packaging/release.sh build/deb build/packages build/image build/release-files
 
-release-check: deb-check bundle-check wheel-check image-check reproduce ## Try all packages in bare roots, and see that they can be built again to the bit (root; half an hour)
+release-check: deb-check bundle-check wheel-check image-check slurm-check reproduce ## Try all packages in bare roots, and see that they can be built again to the bit (root; half an hour)
 
 reproduce: deps-deb deps-wheel ## Build Debian's packages and the wheel in another folder and compare them to the bit
 	@packaging/reproduce.sh build/deb build/packages

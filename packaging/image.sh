@@ -42,11 +42,13 @@ options=(--aptopt="$scratch/host.conf")
 for path in '/usr/share/man/*' '/usr/share/locale/*' '/usr/share/info/*' '/usr/share/lintian/*' '/usr/share/doc/*'; do
   options+=(--dpkgopt="path-exclude=$path")
 done
+# Apptainer mounts hosts and resolv.conf only where such files are.
 # sshd is there for MPIJobs (packaging/kubernetes/mpijob.yaml); keys that an image has would be everybody's.
 mmdebstrap --variant=apt --mode=root --quiet --format=tar "${options[@]}" --dpkgopt='path-include=/usr/share/doc/*/copyright' \
   --include="argosy argosy-torch libopenblas0-openmp dataset-fashion-mnist ca-certificates openssh-client openssh-server" \
   --customize-hook='chroot "$1" useradd --uid 1000 --create-home --shell /bin/bash argosy' \
-  --customize-hook='rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/apt/apt.conf.d/99mmdebstrap "$1"/etc/hostname "$1"/etc/resolv.conf' \
+  --customize-hook='rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/apt/apt.conf.d/99mmdebstrap "$1"/etc/hostname' \
+  --customize-hook='echo "127.0.0.1 localhost" >"$1/etc/hosts"; : >"$1/etc/resolv.conf"' \
   --customize-hook="rm -f \"\$1\"/etc/apt/sources.list.d/*; cp '$scratch/debian.list' \"\$1/etc/apt/sources.list\"" \
   --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/* "$1"/var/cache/debconf/*-old "$1"/var/lib/dpkg/*-old' \
   bookworm "$scratch/root.tar" "$scratch/all.list" >"$out/build.log" 2>&1 ||

@@ -23,7 +23,7 @@ readers=(python3 python3-venv)
 deb=("${build[@]}" dpkg-dev debhelper help2man lintian debootstrap)
 bundle=("${build[@]}" patchelf zstd python3)
 wheel=("${build[@]}" python3-hatchling twine)
-image=(dpkg-dev mmdebstrap umoci skopeo runc jq)
+image=(dpkg-dev mmdebstrap umoci skopeo runc jq zstd shellcheck)
 browser=(chromium-headless-shell) # 64 MB to fetch: tests of the run page are skipped without
 
 die() { echo "argosy: $*" >&2; exit 1; }
