@@ -46,7 +46,7 @@ done
 # sshd is there for MPIJobs (packaging/kubernetes/mpijob.yaml); keys that an image has would be everybody's.
 mmdebstrap --variant=apt --mode=root --quiet --format=tar "${options[@]}" --dpkgopt='path-include=/usr/share/doc/*/copyright' \
   --include="argosy argosy-torch libopenblas0-openmp dataset-fashion-mnist ca-certificates openssh-client openssh-server" \
-  --customize-hook='chroot "$1" useradd --uid 1000 --create-home --shell /bin/bash argosy' \
+  --customize-hook='chroot "$1" useradd --uid 1000 --home-dir /srv/argosy --create-home --shell /bin/bash argosy' \
   --customize-hook='rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/apt/apt.conf.d/99mmdebstrap "$1"/etc/hostname' \
   --customize-hook='echo "127.0.0.1 localhost" >"$1/etc/hosts"; : >"$1/etc/resolv.conf"' \
   --customize-hook="rm -f \"\$1\"/etc/apt/sources.list.d/*; cp '$scratch/debian.list' \"\$1/etc/apt/sources.list\"" \
@@ -60,7 +60,7 @@ umoci init --layout "$layout"
 umoci new --image "$image"
 umoci raw add-layer --image "$image" --history.created "$created" --history.created_by "packaging/image.sh" "$scratch/root.tar"
 umoci config --image "$image" --no-history --created "$created" --architecture amd64 --os linux \
-  --config.user 1000:1000 --config.workingdir /home/argosy --config.entrypoint argosy --config.cmd --help \
+  --config.user 1000:1000 --config.workingdir /srv/argosy --config.entrypoint argosy --config.cmd --help \
   --config.env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --config.env LANG=C.UTF-8 \
   --manifest.annotation "org.opencontainers.image.title=argosy" \
   --manifest.annotation "org.opencontainers.image.version=$version" \

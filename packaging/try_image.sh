@@ -26,7 +26,7 @@ tag=$(umoci ls --layout "$scratch/layout")
 # What other tools read: the configuration, and every blob against its digest.
 skopeo inspect --config "oci-archive:$archive" >"$scratch/config"
 for wanted in '.architecture == "amd64"' '.os == "linux"' '.config.User == "1000:1000"' '.config.Entrypoint == ["argosy"]' \
-  '.config.WorkingDir == "/home/argosy"'; do
+  '.config.WorkingDir == "/srv/argosy"'; do
   jq -e "$wanted" "$scratch/config" >/dev/null || fail "expected $wanted: $(cat "$scratch/config")"
 done
 skopeo copy --quiet "oci-archive:$archive" "dir:$scratch/copied"
@@ -61,5 +61,5 @@ accuracy=$(sed -n 's/.*eval_acc: \([0-9.]*\).*/\1/p' <<<"$output" | tail -n 1)
 [[ $accuracy == 0.8[5-9]* || $accuracy == 0.9* ]] || fail "the demo ends with accuracy \"$accuracy\": $output"
 echo "the demo in the image: accuracy $accuracy after $(( ($(date +%s%N) - started) / 1000000 )) ms"
 run doctor --help
-owner=$(stat -c %u "$root/home/argosy/runs/demo")
+owner=$(stat -c %u "$root/srv/argosy/runs/demo")
 [[ $owner -eq 1000 ]] || fail "the run's folder belongs to $owner"

@@ -61,7 +61,7 @@ mkdir -m 777 "$cluster/ssh"
 ssh-keygen -q -t ecdsa -b 521 -N '' -f "$cluster/ssh/id_rsa" # the name that the operator gives it
 cp "$cluster/ssh/id_rsa.pub" "$cluster/ssh/authorized_keys"
 chmod 644 "$cluster/ssh"/* # as the operator mounts them; they belong to root
-{ awk -F : '$3 != 1000' /etc/passwd && echo 'argosy:x:1000:1000::/home/argosy:/bin/bash'; } >"$cluster/passwd"
+{ awk -F : '$3 != 1000' /etc/passwd && echo 'argosy:x:1000:1000::/srv/argosy:/bin/bash'; } >"$cluster/passwd"
 mkdir "$cluster/bin"
 cp "$argosy" "$cluster/bin/argosy"
 cp "$argosy_torch" "$cluster/bin/argosy-torch"
@@ -98,10 +98,10 @@ start() {
     mount -t overlay -o lowerdir=/etc,upperdir=/mnt/changed,workdir=/mnt/work overlay /etc
     mkdir -p /etc/mpi && cp "$2/hostfile" /etc/mpi
     for file in hosts passwd; do mount --bind "$2/$file" "/etc/$file"; done
-    mount -t tmpfs -o mode=755 tmpfs /home && mkdir -p /home/argosy/.ssh && chown -R 1000:1000 /home/argosy
+    mount -t tmpfs -o mode=755 tmpfs /srv && mkdir -p /srv/argosy/.ssh && chown -R 1000:1000 /srv/argosy
     for folder in /tmp /dev/shm; do mount -t tmpfs -o mode=1777 tmpfs "$folder"; done
     mount --bind "$2/bin" /usr/local/bin
-    mount --bind "$2/ssh" /home/argosy/.ssh
+    mount --bind "$2/ssh" /srv/argosy/.ssh
     exec "$2/scripts/$1"' sh "$1" "$cluster" >"$cluster/out/$1" 2>&1 </dev/null &
   pod_processes+=("$!")
   process_of[$1]=$!

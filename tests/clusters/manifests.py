@@ -84,7 +84,8 @@ def check_document(document, where):
         check(document, TYPES[kind], where)
     else:
         expect(kind in OWN_TYPES, f"{where}: unknown kind {kind}")
-        check(document, {"apiVersion": "str", "kind": "str", "metadata": "V1ObjectMeta", "spec": OWN_TYPES[kind]}, where)
+        check(document,
+              {"apiVersion": "str", "kind": "str", "metadata": "V1ObjectMeta", "spec": OWN_TYPES[kind]}, where)
 
 
 def check_pod(template, where):
@@ -96,7 +97,8 @@ def check_pod(template, where):
     for container in spec["containers"]:
         mounted = {mount["name"] for mount in container.get("volumeMounts", [])}
         expect(mounted == volumes, f"{where}: volumes {volumes}, mounted {mounted}")
-        expect(re.fullmatch(r"[a-z.]+/argosy:\d+\.\d+\.\d+", container["image"]), f"{where}: image {container['image']}")
+        expect(re.fullmatch(r"[a-z.]+/argosy:\d+\.\d+\.\d+", container["image"]),
+               f"{where}: image {container['image']}")
 
 
 def templates(document):
@@ -162,13 +164,15 @@ def pod_script(document, role, index, template, number, old):
     container = template["spec"]["containers"][0]
     volumes = {volume["name"]: volume for volume in template["spec"]["volumes"]}
     lines = ["#!/bin/sh -e"]
+    runs = next(mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "runs")
+    home = os.path.dirname(runs)  # of the image's user, and its working directory
     for mount in container["volumeMounts"]:
         path = mount["mountPath"]
         if "persistentVolumeClaim" in volumes[mount["name"]]:
             lines.append(f'mkdir -p {path} && mount --bind "$SHARED" {path}')
         else:
             lines.append(f"mount -t tmpfs -o mode=1777 tmpfs {path}")
-    variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/home/argosy", "HOSTNAME": name,
+    variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": home, "HOSTNAME": name,
                  "KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
     for variable in container.get("env", []):
         variables[variable["name"]] = variable.get("value", "the secret that the test made")
@@ -181,7 +185,7 @@ def pod_script(document, role, index, template, number, old):
     if container["securityContext"]["allowPrivilegeEscalation"] is False:
         user += " --no-new-privs"
     words = [f"{key}={value}" for key, value in variables.items()] + command
-    lines.append(f"exec setpriv {user} env -i -C /home/argosy {' '.join(shlex.quote(word) for word in words)}")
+    lines.append(f"exec setpriv {user} env -i -C {home} {' '.join(shlex.quote(word) for word in words)}")
     return name, "\n".join(lines) + "\n"
 
 
