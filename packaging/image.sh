@@ -31,6 +31,7 @@ for package in argosy argosy-torch; do
   cp "${deb[0]}" "$scratch/debs"
 done
 (cd "$scratch/debs" && dpkg-scanpackages --multiversion . >Packages 2>/dev/null)
+# shellcheck disable=SC2016 # apt's own words
 apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' \
   'Component: main' | grep -E ' bookworm(-updates|-security)? ' | sort -u >"$scratch/debian.list" || true
 [[ -s $scratch/debian.list ]] || die "apt knows no source of Debian 12 here: apt-get update"
@@ -42,15 +43,19 @@ options=(--aptopt="$scratch/host.conf")
 for path in '/usr/share/man/*' '/usr/share/locale/*' '/usr/share/info/*' '/usr/share/lintian/*' '/usr/share/doc/*'; do
   options+=(--dpkgopt="path-exclude=$path")
 done
-# Apptainer mounts hosts and resolv.conf only where such files are.
+# Some runtimes mount hosts and resolv.conf only over files that are there.
 # sshd is there for MPIJobs (packaging/kubernetes/mpijob.yaml); keys that an image has would be everybody's.
-mmdebstrap --variant=apt --mode=root --quiet --format=tar "${options[@]}" --dpkgopt='path-include=/usr/share/doc/*/copyright' \
-  --include="argosy argosy-torch libopenblas0-openmp dataset-fashion-mnist ca-certificates openssh-client openssh-server" \
+# shellcheck disable=SC2016 # the hooks' own words
+mmdebstrap --variant=apt --mode=root --quiet --format=tar "${options[@]}" \
+  --dpkgopt='path-include=/usr/share/doc/*/copyright' \
+  --include="argosy argosy-torch libopenblas0-openmp dataset-fashion-mnist ca-certificates" \
+  --include="openssh-client openssh-server" \
   --customize-hook='chroot "$1" useradd --uid 1000 --home-dir /srv/argosy --create-home --shell /bin/bash argosy' \
   --customize-hook='rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/apt/apt.conf.d/99mmdebstrap "$1"/etc/hostname' \
   --customize-hook='echo "127.0.0.1 localhost" >"$1/etc/hosts"; : >"$1/etc/resolv.conf"' \
   --customize-hook="rm -f \"\$1\"/etc/apt/sources.list.d/*; cp '$scratch/debian.list' \"\$1/etc/apt/sources.list\"" \
-  --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/* "$1"/var/cache/debconf/*-old "$1"/var/lib/dpkg/*-old' \
+  --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*' \
+  --customize-hook='rm -rf "$1"/var/cache/debconf/*-old "$1"/var/lib/dpkg/*-old' \
   bookworm "$scratch/root.tar" "$scratch/all.list" >"$out/build.log" 2>&1 ||
   { tail -n 20 "$out/build.log" >&2; die "the root could not be made: $out/build.log"; }
 
@@ -58,7 +63,8 @@ layout=$scratch/layout
 image=$layout:$version
 umoci init --layout "$layout"
 umoci new --image "$image"
-umoci raw add-layer --image "$image" --history.created "$created" --history.created_by "packaging/image.sh" "$scratch/root.tar"
+umoci raw add-layer --image "$image" --history.created "$created" --history.created_by "packaging/image.sh" \
+  "$scratch/root.tar"
 umoci config --image "$image" --no-history --created "$created" --architecture amd64 --os linux \
   --config.user 1000:1000 --config.workingdir /srv/argosy --config.entrypoint argosy --config.cmd --help \
   --config.env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --config.env LANG=C.UTF-8 \
@@ -69,7 +75,9 @@ umoci config --image "$image" --no-history --created "$created" --architecture a
   --manifest.annotation "org.opencontainers.image.licenses=Apache-2.0"
 umoci gc --layout "$layout" >/dev/null
 archive=$out/argosy-$version-oci.tar
-tar --sort=name --mode=u=rwX,go=rX --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -C "$layout" -c . >"$archive.new"
+tar --sort=name --mode=u=rwX,go=rX --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
+  -C "$layout" -c . >"$archive.new"
 mv "$archive.new" "$archive"
 size=$(stat -c %s "$archive")
-echo "argosy: built $2/$(basename "$archive"): $((size / 1000000)) MB, unpacked $(($(stat -c %s "$scratch/root.tar") / 1048576)) MiB"
+unpacked=$(stat -c %s "$scratch/root.tar")
+echo "argosy: built $2/$(basename "$archive"): $((size / 1000000)) MB, unpacked $((unpacked / 1048576)) MiB"

@@ -25,8 +25,8 @@ tag=$(umoci ls --layout "$scratch/layout")
 
 # What other tools read: the configuration, and every blob against its digest.
 skopeo inspect --config "oci-archive:$archive" >"$scratch/config"
-for wanted in '.architecture == "amd64"' '.os == "linux"' '.config.User == "1000:1000"' '.config.Entrypoint == ["argosy"]' \
-  '.config.WorkingDir == "/srv/argosy"'; do
+for wanted in '.architecture == "amd64"' '.os == "linux"' '.config.User == "1000:1000"' \
+  '.config.Entrypoint == ["argosy"]' '.config.WorkingDir == "/srv/argosy"'; do
   jq -e "$wanted" "$scratch/config" >/dev/null || fail "expected $wanted: $(cat "$scratch/config")"
 done
 skopeo copy --quiet "oci-archive:$archive" "dir:$scratch/copied"
@@ -34,16 +34,16 @@ rm -rf "$scratch/copied"
 
 umoci unpack --image "$scratch/layout:$tag" "$scratch/bundle" >/dev/null
 root=$scratch/bundle/rootfs
-left=$(find "$root/var/lib/apt/lists" "$root/var/cache/apt" "$root/etc/apt/sources.list.d" "$root"/etc/ssh/ssh_host_* "$root/tmp" \
-  -type f -size +0 2>/dev/null || true)
+left=$(find "$root/var/lib/apt/lists" "$root/var/cache/apt" "$root/etc/apt/sources.list.d" "$root/tmp" \
+  "$root"/etc/ssh/ssh_host_* -type f -size +0 2>/dev/null || true)
 [[ -z $left ]] || fail "it has what it should not: $left"
 blas=$(chroot "$root" readlink -f /usr/lib/x86_64-linux-gnu/libblas.so.3)
 [[ $blas == */openblas* ]] || fail "its BLAS is $blas"
 
 # run ARGUMENTS...: of the entrypoint, in a fresh container; its output in $output
 run() {
-  jq '.process.terminal = false | .process.args = ["argosy"] + $ARGS.positional' --args -- "$@" <"$scratch/bundle/config.json" \
-    >"$scratch/config.json"
+  jq '.process.terminal = false | .process.args = ["argosy"] + $ARGS.positional' --args -- "$@" \
+    <"$scratch/bundle/config.json" >"$scratch/config.json"
   cp "$scratch/config.json" "$scratch/bundle/config.json"
   local code=0
   output=$(timeout -k 5 300 runc run --bundle "$scratch/bundle" "$container" 2>&1 </dev/null) || code=$?

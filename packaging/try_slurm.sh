@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Under a real Slurm of two nodes (tests/clusters/slurm_cluster.sh): an ordinary user, whose home the nodes share and who
-# has no network but the cluster's, unpacks the bundle there and trains by packaging/slurm/bundle.sh; then by
+# Under a real Slurm of two nodes (tests/clusters/slurm_cluster.sh): an ordinary user, whose home the nodes share and
+# who has no network but the cluster's, unpacks the bundle there and trains by packaging/slurm/bundle.sh; then by
 # packaging/slurm/container.sh, with the root of the image and a stand-in for Apptainer, which Debian 12 does not have:
 #   packaging/try_slurm.sh FOLDER IMAGE_FOLDER
 # Needs root, and what scripts/install_deps.sh clusters and image name.
@@ -38,15 +38,16 @@ set +eu
 cluster_up || fail "there is no Slurm to try it with"
 set -eu
 as_someone() {
-  on_head setpriv --reuid "$id" --regid "$id" --init-groups env -i HOME="$home" USER=someone SLURM_CONF="$cluster/slurm.conf" \
-    PATH="$home/bin:/usr/local/bin:/usr/bin:/bin" LC_ALL=C.UTF-8 "$@"
+  on_head setpriv --reuid "$id" --regid "$id" --init-groups env -i HOME="$home" USER=someone \
+    SLURM_CONF="$cluster/slurm.conf" PATH="$home/bin:/usr/local/bin:/usr/bin:/bin" LC_ALL=C.UTF-8 "$@"
 }
 ! as_someone timeout 5 bash -c ': >/dev/tcp/192.0.2.1/80' 2>/dev/null || fail "there is a network"
 
 # batch NAME VARIABLE SCRIPT: submits it as someone, from their home, and says how well it trained
 batch() {
   local code=0 accuracy
-  as_someone env -C "$home" "$2" timeout 300 sbatch --wait --quiet --cpus-per-task=1 --job-name="$1" --output="$home/$1.out" "$3" || code=$?
+  as_someone env -C "$home" "$2" timeout 300 sbatch --wait --quiet --cpus-per-task=1 \
+    --job-name="$1" --output="$home/$1.out" "$3" || code=$?
   [[ $code -eq 0 ]] || { tail -n 20 "$home/$1.out" >&2; fail "$1 ended with code $code"; }
   accuracy=$(sed -n 's/.*eval_acc: \([0-9.]*\).*/\1/p' "$home/$1.out" | tail -n 1)
   [[ $accuracy == 0.8[5-9]* || $accuracy == 0.9* ]] ||
@@ -68,7 +69,8 @@ mkdir "$home/bin"
 # What Apptainer does by itself: the user, the folders /tmp, /proc, /dev, /sys, home and --bind, and the environment.
 cat >"$home/bin/apptainer" <<'END_OF_STAND_IN'
 #!/bin/bash
-[[ $# -ge 7 && $1 == exec && $2 == --bind && $4 == --pwd && -r $6 ]] || { echo "apptainer: not expected: $*" >&2; exit 2; }
+[[ $# -ge 7 && $1 == exec && $2 == --bind && $4 == --pwd && -r $6 ]] ||
+  { echo "apptainer: not expected: $*" >&2; exit 2; }
 root=$(cat "$6")
 exec unshare --user --map-current-user --keep-caps --mount bash -euc '
   mount -t tmpfs tmpfs "$0/mnt"

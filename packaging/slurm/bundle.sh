@@ -15,7 +15,7 @@ set -euo pipefail
 home=${ARGOSY_HOME:?set it to the folder of the bundle}
 [[ -x $home/bin/argosy ]] || { echo "there is no bin/argosy in $home" >&2; exit 2; }
 if (($# == 0)); then # what sbatch was given behind the script's name, or else the demo
-  set -- "$home/bin/argosy" train --model mnist_cnn --epochs 2 --data "fashion_mnist:$home/share/datasets/fashion-mnist" \
-    --run_dir "runs/${SLURM_JOB_NAME:-argosy}" --resume auto
+  set -- "$home/bin/argosy" train --model mnist_cnn --epochs 2 \
+    --data "fashion_mnist:$home/share/datasets/fashion-mnist" --run_dir "runs/${SLURM_JOB_NAME:-argosy}" --resume auto
 fi
 exec "$home/bin/argosy" launch "$@"

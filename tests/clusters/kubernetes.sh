@@ -33,7 +33,9 @@ clean_up() {
   rm -rf "$cluster"
 }
 trap clean_up EXIT
-{ ip netns add "$tag-switch" && ip -n "$tag-switch" link add br0 type bridge && ip -n "$tag-switch" link set br0 up; } 2>"$cluster/why" ||
+{
+  ip netns add "$tag-switch" && ip -n "$tag-switch" link add br0 type bridge && ip -n "$tag-switch" link set br0 up
+} 2>"$cluster/why" ||
   { echo "skipped: no network namespaces here: $(head -n 1 "$cluster/why")"; exit 77; }
 
 # What the manifests say, and that the checks see what is wrong.
@@ -90,7 +92,8 @@ job() {
 # start POD: as its own process 1; its output in $cluster/out/POD
 start() {
   # shellcheck disable=SC2016 # the other shell's
-  SHARED=$cluster/shared nsenter --net="/run/netns/$tag-$1" unshare --uts --ipc --mount --pid --fork --kill-child sh -ec '
+  SHARED=$cluster/shared nsenter --net="/run/netns/$tag-$1" unshare --uts --ipc --mount --pid --fork \
+    --kill-child sh -ec '
     hostname "$1"
     mount --make-rprivate /
     mount -t proc proc /proc
