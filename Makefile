@@ -27,7 +27,7 @@ PEERS ?= $(wildcard .venv-peers/bin/python)
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test docs deb deb-check bundle bundle-check wheel wheel-check release release-check reproduce test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
+.PHONY: help demo test docs deb deb-check bundle bundle-check wheel wheel-check torch image image-check slurm-check release release-check reproduce test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -46,8 +46,8 @@ test: deps-test configure ## Install what is missing, build and run all tests
 build: deps-test configure ## Build everything (PRESET=release|debug|asan|tsan)
 	cmake --build --preset $(PRESET) -j $(JOBS)
 
-test-clusters: deps-clusters configure ## Also installs Slurm, OpenMPI, MPICH and sshd, and trains under each of them (root for Slurm)
-	cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_cli 03_fleet
+test-clusters: deps-clusters configure ## Also installs Slurm, OpenMPI, MPICH and sshd, and trains under each of them and as Kubernetes' pods (root)
+	cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_cli argosy_torch_cli 03_fleet
 	ctest --preset $(PRESET) -L clusters $(CTEST_ARGS)
 
 bench: deps-bench ## Benchmarks: SUITE=ddp|collectives|optim|input|launch|epoch|fit|memory|layout|ops|parallel|scaling|virtual|all beside PEERS=<python>; ENGINE=<libtorch prefix>
@@ -103,10 +103,22 @@ bundle: deps-bundle ## argosy-<version>-linux-x86_64.tar.zst in build/packages: 
 wheel: deps-wheel ## The launcher for pip, in build/packages
 	@packaging/wheel.sh build/packages
 
-release: deb bundle wheel ## All packages with checksums and an SBOM, in build/release-files
-	@packaging/release.sh build/deb build/packages build/release-files
+image: deps-image ## An OCI image with argosy, argosy-torch and Fashion-MNIST from build/deb's packages, in build/image (root)
+	@packaging/image.sh build/deb build/image
 
-release-check: deb-check bundle-check wheel-check reproduce ## Try all packages in bare roots, and see that they can be built again to the bit (root; half an hour)
+image-check: deps-image ## Start the image of build/image in namespaces, as a user without network, and train there (root)
+	@packaging/try_image.sh build/image
+
+slurm-check: deps-clusters deps-image ## Train with the bundle and with the image's root under a real Slurm, as an ordinary user without network (root)
+	@packaging/try_slurm.sh build/packages build/image
+
+torch: deps-torch ## PyTorch's backend "argosy" for pip, in build/packages; compiled where it is installed
+	@packaging/torch.sh build/packages
+
+release: deb bundle wheel image ## All packages with checksums and an SBOM, in build/release-files
+	@packaging/release.sh build/deb build/packages build/image build/release-files
+
+release-check: deb-check bundle-check wheel-check image-check slurm-check reproduce ## Try all packages in bare roots, and see that they can be built again to the bit (root; half an hour)
 
 reproduce: deps-deb deps-wheel ## Build Debian's packages and the wheel in another folder and compare them to the bit
 	@packaging/reproduce.sh build/deb build/packages

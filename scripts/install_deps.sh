@@ -12,8 +12,9 @@ build=(g++ cmake ninja-build pkg-config
   zlib1g-dev libisal-dev libarchive-dev libsimdjson-dev
   libpcre2-dev libjpeg62-turbo-dev libpng-dev libtiff-dev libwebp-dev
   dataset-fashion-mnist)
-test=("${build[@]}" bible-kjv bible-kjv-text libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3 python3-numpy python3-yaml iproute2)
-clusters=("${test[@]}" slurmctld slurmd slurm-client munge openmpi-bin mpich openssh-server openssh-client)
+test=("${build[@]}" bible-kjv bible-kjv-text libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3 python3-dev python3-numpy python3-setuptools python3-torch pybind11-dev python3-yaml iproute2)
+clusters=("${test[@]}" slurmctld slurmd slurm-client munge openmpi-bin mpich openssh-server openssh-client
+  python3-kubernetes yamllint)
 lint=("${test[@]}" libbenchmark-dev clang-tidy-14)
 bench=("${build[@]}" libbenchmark-dev libopencv-core-dev libopencv-imgproc-dev python3)
 fuzz=("${build[@]}" clang-14 libclang-rt-14-dev)
@@ -24,11 +25,12 @@ bundle=("${build[@]}" patchelf zstd python3)
 wheel=("${build[@]}" python3-hatchling twine)
 torch=("${build[@]}" patchelf python3)
 docs=(doxygen python3-sphinx python3-myst-parser furo python3-sphinx-copybutton)
+image=(dpkg-dev mmdebstrap umoci skopeo runc jq zstd shellcheck)
 browser=(chromium-headless-shell) # 64 MB to fetch: tests of the run page are skipped without
 
 die() { echo "argosy: $*" >&2; exit 1; }
 
-kinds=(build test clusters lint bench fuzz peers readers browser docs deb bundle wheel torch)
+kinds=(build test clusters lint bench fuzz peers readers browser docs deb bundle wheel torch image)
 [[ -n ${1-} && " ${kinds[*]} " == *" $1 "* ]] || die "usage: scripts/install_deps.sh $(IFS='|' && echo "${kinds[*]}") [--list]"
 declare -n wanted=$1
 if [[ ${2-} == --list ]]; then

@@ -4,6 +4,8 @@
 #
 #   cluster_up || exit 77     # says why not
 #   on_head COMMAND...        # as on the login node
+#
+# Files named passwd and group in $cluster are those of all hosts: users that this machine does not have.
 
 cluster=$(mktemp -d /tmp/argosy-slurm-XXXXXX) # a short path: sockets lie below it, 108 bytes at most
 tag=argosy-$$
@@ -14,7 +16,9 @@ as() {
   local host=$1
   shift
   exec nsenter --net="/run/netns/$tag-$host" unshare --uts --mount sh -ec '
-    hostname "$1"; mount --bind "$2/hosts" /etc/hosts; mount --bind "$2/tmp-$1" "$2/tmp"; shift 2; exec "$@"' \
+    hostname "$1"; mount --bind "$2/hosts" /etc/hosts; mount --bind "$2/tmp-$1" "$2/tmp"
+    for file in passwd group; do [ ! -e "$2/$file" ] || mount --bind "$2/$file" "/etc/$file"; done
+    shift 2; exec "$@"' \
     sh "$host" "$cluster" "$@"
 }
 on_head() { (SLURM_CONF=$cluster/slurm.conf as ctl "$@"); }
