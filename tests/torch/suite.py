@@ -21,6 +21,7 @@ def environment():
         "OMP_NUM_THREADS": "1",
         "MASTER_ADDR": "127.0.0.1",
         "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": "100",
+        "PYTORCH_DISABLE_RUNNING_SCRIPT_CHK": "1",
     }
 
 
