@@ -36,6 +36,7 @@ def main():
     options = parser.parse_args()
     folder = Path(options.source).resolve() / "test"
     os.environ["PYTHONPATH"] = os.pathsep.join(map(str, [folder, folder / "distributed", os.environ.get("PYTHONPATH", "")]))
+    os.environ |= {"BACKEND": "gloo", "WORLD_SIZE": "4"}
     run = suite.Suite(options.out, options.logs)
     for file, given in chosen(listed(), options.start_with).items():
         run.run(folder / "distributed" / file, file, ["--deadline", options.deadline, "--at-once", options.at_once, *given])

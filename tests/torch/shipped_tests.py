@@ -20,7 +20,8 @@ def _prepare():
     os.environ["INIT_METHOD"] = f"file://{folder}/init"
 
 
-_prepare()
+if "TEMP_DIR" not in os.environ:  # ranks that are spawned have it from the test that starts them
+    _prepare()
 
 import torch  # noqa: E402
 from torch.testing._internal.distributed import distributed_test, rpc_utils  # noqa: E402

@@ -14,14 +14,17 @@ import shim
 HERE = Path(__file__).parent
 
 
-def environment():
+def environment(temporary):
     paths = [str(HERE / "site"), os.environ.get("PYTHONPATH", "")]
-    return os.environ | {
+    kept = {name: value for name, value in os.environ.items() if name != "TEMP_DIR"}
+    return kept | {
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "TMPDIR": temporary,
         "OMP_NUM_THREADS": "1",
         "MASTER_ADDR": "127.0.0.1",
         "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": "100",
         "PYTORCH_DISABLE_RUNNING_SCRIPT_CHK": "1",
+        "PYTORCH_PRINT_REPRO_ON_FAILURE": "0",
     }
 
 
@@ -44,7 +47,9 @@ class Suite:
         """The tests of one file. What they print is kept for those that fail; a verdict each goes to the output."""
         command = [sys.executable, str(HERE / "nursery.py"), str(file), "--name", name]
         command += ["--results", str(self.lines), "--logs", str(self.logs), *options]
-        if subprocess.run(command, env=environment(), stdin=subprocess.DEVNULL).returncode != 0:
+        with tempfile.TemporaryDirectory(prefix="argosy-torch-") as temporary:
+            ended = subprocess.run(command, env=environment(temporary), stdin=subprocess.DEVNULL)
+        if ended.returncode != 0:
             self._broken(name)
 
     def _broken(self, name):
