@@ -1,8 +1,8 @@
 """Runs the tests of one module, each in a process of its own with a deadline, and writes what became of them.
 
 The module is imported once; every test, and every rank of it, is forked from that process. PyTorch starts its ranks by
-"spawn", which imports PyTorch anew in each of them: four seconds a rank, where a fork takes none. The process that forks
-has made no group and no tensor. `--start spawn` starts them as PyTorch does.
+"spawn", which imports PyTorch anew in each of them: four seconds a rank, where a fork takes none. The process that
+forks has made no group and no tensor. `--start spawn` starts them as PyTorch does.
 """
 
 import argparse

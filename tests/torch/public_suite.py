@@ -15,13 +15,18 @@ LISTED = HERE / "public_files.txt"
 
 
 def listed():
-    """Files to options of their nursery: a line is a file and what is given with it."""
-    lines = (line.split("#")[0].split() for line in LISTED.read_text().splitlines())
-    return {words[0]: words[1:] for words in lines if words}
+    lines = (line.split("#")[0].strip() for line in LISTED.read_text().splitlines())
+    return [line for line in lines if line]
 
 
 def chosen(files, starts):
-    return {file: given for file, given in files.items() if not starts or any(map(file.startswith, starts))}
+    return [file for file in files if not starts or any(map(file.startswith, starts))]
+
+
+def prepare(folder):
+    """Files import each other by their names below test, and some read what the suite of a backend reads."""
+    paths = [str(folder), str(folder / "distributed"), os.environ.get("PYTHONPATH", "")]
+    os.environ |= {"PYTHONPATH": os.pathsep.join(paths), "BACKEND": "gloo", "WORLD_SIZE": "4"}
 
 
 def main():
@@ -35,11 +40,11 @@ def main():
     parser.add_argument("--at-once", default="1", help="tests that run at the same time")
     options = parser.parse_args()
     folder = Path(options.source).resolve() / "test"
-    os.environ["PYTHONPATH"] = os.pathsep.join(map(str, [folder, folder / "distributed", os.environ.get("PYTHONPATH", "")]))
-    os.environ |= {"BACKEND": "gloo", "WORLD_SIZE": "4"}
+    prepare(folder)
     run = suite.Suite(options.out, options.logs)
-    for file, given in chosen(listed(), options.start_with).items():
-        run.run(folder / "distributed" / file, file, ["--deadline", options.deadline, "--at-once", options.at_once, *given])
+    given = ["--deadline", options.deadline, "--at-once", options.at_once]
+    for file in chosen(listed(), options.start_with):
+        run.run(folder / "distributed" / file, file, given)
     run.finish(source=options.commit)
 
 
