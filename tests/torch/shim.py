@@ -6,6 +6,7 @@ by that backend, through the public way of Backend.register_backend. site/sitecu
 process that has that folder on PYTHONPATH, and so in those that tests spawn.
 """
 
+import contextlib
 import importlib
 import importlib.abc
 import os
@@ -57,19 +58,31 @@ def witness():
             file.write(b".")
 
 
+@contextlib.contextmanager
+def default_of_the_cpu(c10d):
+    """What a group gets that asks for no backend. Tests that ask for the CPU's default are told Gloo, as ever."""
+    defaults = c10d.Backend.default_device_backend_map
+    before = defaults["cpu"]
+    defaults["cpu"] = backend()
+    try:
+        yield
+    finally:
+        defaults["cpu"] = before
+
+
 def make_groups_of_the_backend(c10d):
     original = c10d._new_process_group_helper
 
     def make(group_size, group_rank, global_ranks, asked, *others, **named):
         register()
         wanted = stand_in(asked)
-        made = original(group_size, group_rank, global_ranks, wanted, *others, **named)
-        if backend() in c10d.BackendConfig(wanted).get_device_backend_map().values():
-            witness()
+        with default_of_the_cpu(c10d):
+            made = original(group_size, group_rank, global_ranks, wanted, *others, **named)
+            if backend() in c10d.BackendConfig(wanted).get_device_backend_map().values():
+                witness()
         return made
 
     c10d._new_process_group_helper = make
-    c10d.Backend.default_device_backend_map["cpu"] = backend()
 
 
 def direct_group(c10d, store, rank, size, *options, timeout=None, **_):
