@@ -98,7 +98,10 @@ class Run:
         self.reads, writes = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
-            self._child(writes)
+            try:
+                self._child(writes)
+            finally:
+                os._exit(1)  # whatever comes, what follows is the nursery's
         os.close(writes)
 
     def _child(self, writes):
