@@ -104,6 +104,11 @@ def what_gloo_lacks():
     dist.all_to_all(gathered, [torch.full((size, rank + 1), float(rank)) for _ in range(size)])
     for other, tensor in enumerate(gathered):
         assert torch.equal(tensor, torch.full_like(tensor, other)), (other, tensor)
+    twice = torch.full((3,), float(rank))
+    lists = [twice, twice, torch.ones(2, 2)]
+    dist.all_reduce_coalesced(lists)
+    assert torch.equal(twice, torch.full((3,), float(sum(range(size))))), twice
+    assert torch.equal(lists[2], torch.full((2, 2), float(size)))
     print("done")
 
 
@@ -178,10 +183,17 @@ def death():
     raise AssertionError("the all_reduce with a dead rank has ended well")
 
 
+def broadcast_from(root):
+    options = dist.BroadcastOptions()
+    options.rootRank, options.rootTensor = root, 0
+    return options
+
+
 def misuse():
     """What cannot work says so, and the group goes on."""
     for call, words in [
         (lambda: dist.all_reduce(torch.ones(2, dtype=torch.int16)), "cannot be reduced; expected Float"),
+        (lambda: dist.group.WORLD.broadcast([torch.ones(2)], broadcast_from(9)).wait(), "invalid root rank: 9"),
         (lambda: dist.all_gather([torch.empty(3)] * dist.get_world_size(), torch.ones(2)), "expected as many elements"),
     ]:
         try:

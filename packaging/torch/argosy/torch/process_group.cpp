@@ -97,6 +97,7 @@ void check(const char* op, const at::Tensor& tensor) {
 // The one tensor that an operation is called with.
 template <typename T>
 T& only(const char* op, std::vector<T>& list) {
+  TORCH_CHECK(!list.empty(), "argosy: ", op, " requires non-empty tensor list");
   TORCH_CHECK(list.size() == 1,
               "argosy: ",
               op,
@@ -159,6 +160,7 @@ class Flat {
   }
   void* data() const { return memory_.data_ptr(); }
   const int64_t* counts() const { return counts_.data(); }
+  int64_t bytes() const { return memory_.numel(); }
   bool even() const {
     return std::adjacent_find(counts_.begin(), counts_.end(), std::not_equal_to<>()) ==
            counts_.end();
@@ -210,6 +212,17 @@ ArgosyStep sums(ArgosyStepKind kind, const at::Tensor& memory, ArgosyReduction r
   step.output = memory.data_ptr();
   step.count = memory.numel();
   return step;
+}
+
+int checked_root(const char* op, int64_t root, int size) {
+  TORCH_CHECK(root >= 0 && root < size,
+              "argosy: ",
+              op,
+              ": invalid root rank: ",
+              root,
+              ", expected 0 to ",
+              size - 1);
+  return static_cast<int>(root);
 }
 
 void check_list(const char* op, const Tensors& list, int size, const char* what) {
@@ -437,7 +450,7 @@ ProcessGroup::WorkPtr ProcessGroup::broadcast(Tensors& tensors,
   at::Tensor& tensor = only("broadcast", tensors);
   const Written data = Written::with_contents("broadcast", tensor);
   return submit({kBroadcast, opts.timeout, waits(opts), tensors, tensors},
-                [=, root = static_cast<int>(opts.rootRank)](const Steps& run) {
+                [=, root = checked_root("broadcast", opts.rootRank, getSize())](const Steps& run) {
                   run(moves(ARGOSY_BROADCAST, nullptr, data.data(), bytes_of(data.memory()), root));
                   data.finish();
                 });
@@ -457,21 +470,25 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce(Tensors& tensors,
   });
 }
 
+// As one: a tensor that is listed twice is summed once, as everywhere.
 ProcessGroup::WorkPtr ProcessGroup::allreduce_coalesced(
     Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) {
-  TORCH_CHECK(!tensors.empty(), "argosy: all_reduce_coalesced needs a tensor or more, got none");
-  std::vector<Written> data;
+  TORCH_CHECK(!tensors.empty(), "argosy: all_reduce_coalesced requires non-empty tensor list");
   for (const at::Tensor& tensor : tensors) {
-    data.push_back(Written::with_contents("all_reduce_coalesced", tensor));
-    (void)type_of(tensor);
+    check_same("all_reduce_coalesced", tensors[0], tensor);
   }
-  return submit({kAllReduces, opts.timeout, waits(opts), tensors, tensors},
-                [data, reduction = reduction_of(opts.reduceOp)](const Steps& run) {
-                  for (const Written& one : data) {
-                    run(sums(ARGOSY_ALL_REDUCE, one.memory(), reduction));
-                    one.finish();
-                  }
-                });
+  const Flat all("all_reduce_coalesced", tensors);
+  all.take();
+  ArgosyStep step{};
+  step.kind = ARGOSY_ALL_REDUCE;
+  step.type = type_of(tensors[0]);
+  step.reduction = reduction_of(opts.reduceOp);
+  step.output = all.data();
+  step.count = all.bytes() / static_cast<int64_t>(tensors[0].element_size());
+  return submit({kAllReduces, opts.timeout, waits(opts), tensors, tensors}, [=](const Steps& run) {
+    run(step);
+    all.give();
+  });
 }
 
 namespace {
@@ -563,7 +580,7 @@ ProcessGroup::WorkPtr ProcessGroup::reduce(Tensors& tensors, const c10d::ReduceO
   at::Tensor& tensor = only("reduce", tensors);
   const Written data = Written::with_contents("reduce", tensor);
   ArgosyStep step = sums(ARGOSY_REDUCE, data.memory(), reduction_of(opts.reduceOp));
-  step.root = static_cast<int>(opts.rootRank);
+  step.root = checked_root("reduce", opts.rootRank, getSize());
   return submit({kReduce, opts.timeout, waits(opts), tensors, tensors}, [=](const Steps& run) {
     run(step);
     data.finish();
@@ -692,7 +709,7 @@ ProcessGroup::WorkPtr ProcessGroup::gather(std::vector<Tensors>& outputs,
                                            const c10d::GatherOptions& opts) {
   at::Tensor& input = only("gather", inputs);
   const at::Tensor mine = to_read("gather", input);
-  const int root = static_cast<int>(opts.rootRank);
+  const int root = checked_root("gather", opts.rootRank, getSize());
   Flat all;
   Tensors results;
   if (getRank() == root) {
@@ -727,7 +744,7 @@ ProcessGroup::WorkPtr ProcessGroup::scatter(Tensors& outputs,
                                             const c10d::ScatterOptions& opts) {
   at::Tensor& output = only("scatter", outputs);
   const Written mine("scatter", output);
-  const int root = static_cast<int>(opts.rootRank);
+  const int root = checked_root("scatter", opts.rootRank, getSize());
   Flat all;
   if (getRank() == root) {
     const Tensors& list = only("scatter", inputs);
