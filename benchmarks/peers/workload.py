@@ -106,7 +106,10 @@ def set_threads():
 def init(device="cpu"):
     """The job of torchrun's variables; one thread per rank as compare.py sets it."""
     set_threads()
-    dist.init_process_group("gloo" if device == "cpu" else "cpu:gloo,cuda:nccl")
+    backend = os.environ.get("PEER_BACKEND", "gloo")  # argosy: PyTorch on our transport
+    if backend == "argosy":
+        import argosy.torch  # noqa: F401
+    dist.init_process_group(backend if device == "cpu" else f"cpu:{backend},cuda:nccl")
     return dist.get_rank()
 
 

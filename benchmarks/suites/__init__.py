@@ -1,6 +1,6 @@
 """The suites of compare.py, by name."""
 
-from suites import collectives, ddp, epoch, fit, input, launch, layout, memory, ops, optim, parallel, scaling, virtual
+from suites import collectives, ddp, epoch, fit, input, launch, layout, memory, ops, optim, parallel, python, scaling, virtual
 
 SUITES = {
     "ddp": ddp.cases,
@@ -15,5 +15,6 @@ SUITES = {
     "ops": ops.cases,
     "scaling": scaling.cases,
     "parallel": parallel.cases,
+    "python": python.cases,
     "virtual": virtual.cases,
 }
