@@ -2,8 +2,9 @@
 #define ARGOSY_ABI_COMM_H
 
 /// Groups and their operations for the runtimes of other languages, by C functions alone: whoever
-/// calls them may have another compiler, another C++ library and a Gloo of its own. libargosy_comm.so
-/// exports these functions and nothing else. The backend "argosy" of PyTorch is made of them.
+/// calls them may have another compiler, another C++ library and a Gloo of its own.
+/// libargosy_comm.so exports these functions and nothing else. The backend "argosy" of PyTorch is
+/// made of them.
 ///
 /// No exception leaves a function, and memory is freed by who allocated it. Thread-safe, where
 /// nothing else is said.
@@ -35,8 +36,8 @@ void argosy_text_set(ArgosyText* text, const char* value, size_t bytes);
 const char* argosy_text_get(const ArgosyText* text);
 
 /// How the ranks of a group meet: through a store of the caller's, in which the first rank leaves
-/// word of where ours is. `set` and `get` return ARGOSY_OK, or another code and say why. `get` waits
-/// until the key is there.
+/// word of where ours is. `set` and `get` return ARGOSY_OK, or another code and say why. `get`
+/// waits until the key is there.
 typedef struct ArgosyMeeting {
   const char* name;  ///< of the group, for messages
   int rank;
@@ -45,8 +46,7 @@ typedef struct ArgosyMeeting {
   const char* towards;  ///< a host that all ranks reach, or "": see rendezvous::InvitationOptions
   void* store;
   int (*set)(void* store, const char* key, const char* value, ArgosyText* why);
-  int (*get)(
-      void* store, const char* key, int64_t timeout_ms, ArgosyText* value, ArgosyText* why);
+  int (*get)(void* store, const char* key, int64_t timeout_ms, ArgosyText* value, ArgosyText* why);
 } ArgosyMeeting;
 
 /// A group: shared memory inside a host, Gloo between hosts, sums in one order. ARGOSY_BACKEND
