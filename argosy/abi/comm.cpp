@@ -206,7 +206,7 @@ std::shared_ptr<rendezvous::Store> meet(const ArgosyMeeting& meeting, const Dead
   const std::string invitation = said.substr(0, line);
   std::shared_ptr<rendezvous::Store> store = Stores::of_process().at(invitation, [&] {
     return rendezvous::follow(
-        options, [&] { return invitation; }, deadline);
+        options, [&] { return std::string(invitation); }, deadline);
   });
   return rendezvous::prefix_store(std::move(store),
                                   line == std::string::npos ? "group" : said.substr(line + 1));

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// NOLINTBEGIN(readability-identifier-naming): names of C have their library before them
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -161,5 +162,6 @@ int argosy_transfer(ArgosyGroup* group, const ArgosyTransfer* transfer, ArgosyTe
 #ifdef __cplusplus
 }
 #endif
+// NOLINTEND(readability-identifier-naming)
 
 #endif

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "argosy/base/error.h"
+
 #include "tests/conformance/transport_conformance.h"
 
 namespace argosy::conformance {
