@@ -33,7 +33,7 @@ done
 (cd "$scratch/debs" && dpkg-scanpackages --multiversion . >Packages 2>/dev/null)
 # shellcheck disable=SC2016 # apt's own words
 apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' \
-  'Component: main' | grep -E ' bookworm(-updates|-security)? ' | sort -u >"$scratch/debian.list" || true
+  'Component: main' | sed -nE '/ bookworm(-updates|-security)? /p' | sort -u >"$scratch/debian.list"
 [[ -s $scratch/debian.list ]] || die "apt knows no source of Debian 12 here: apt-get update"
 { cat "$scratch/debian.list"; echo "deb [trusted=yes] copy://$scratch/debs ./"; } >"$scratch/all.list"
 apt-config dump | sed -nE '/^Acquire::(https?|Check-|Retries)/p' >"$scratch/host.conf"

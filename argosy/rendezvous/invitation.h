@@ -15,7 +15,7 @@ namespace argosy::rendezvous {
 struct InvitationOptions {
   std::string where{};    ///< "rendezvous.torchrun": of errors
   std::string foreign{};  ///< "torchrun's store": where the invitation lies, for messages
-  /// A host that all ranks reach, where the foreign store is, say. Empty: there is none to tell.
+  /// A host that all ranks reach, such as the foreign store's. Empty: none is known.
   std::string towards{};
   std::string token{};  ///< the job's secret; empty: the invitation has one
   TlsChoice tls{};
