@@ -15,7 +15,9 @@ archive=$(echo "$1"/argosy-*-oci.tar)
 scratch=$(mktemp -d /var/tmp/argosy-try-image.XXXXXX)
 container=argosy-try-$$
 clean_up() {
-  runc delete --force "$container" >/dev/null 2>&1 || true
+  if runc state "$container" >/dev/null 2>&1; then
+    runc delete --force "$container"
+  fi
   rm -rf --one-file-system "$scratch"
 }
 trap clean_up EXIT
@@ -34,8 +36,9 @@ rm -rf "$scratch/copied"
 
 umoci unpack --image "$scratch/layout:$tag" "$scratch/bundle" >/dev/null
 root=$scratch/bundle/rootfs
-left=$(find "$root/var/lib/apt/lists" "$root/var/cache/apt" "$root/etc/apt/sources.list.d" "$root/tmp" \
-  "$root"/etc/ssh/ssh_host_* -type f -size +0 2>/dev/null || true)
+shopt -s nullglob
+places=("$root"/{var/lib/apt/lists,var/cache/apt,etc/apt/sources.list.d,tmp}/* "$root"/etc/ssh/ssh_host_*)
+left=$([[ ${#places[@]} -eq 0 ]] || find "${places[@]}" -type f -size +0)
 [[ -z $left ]] || fail "it has what it should not: $left"
 blas=$(chroot "$root" readlink -f /usr/lib/x86_64-linux-gnu/libblas.so.3)
 [[ $blas == */openblas* ]] || fail "its BLAS is $blas"
