@@ -21,7 +21,8 @@ PAGES = {
     "SECURITY.md": "security.md",
     "benchmarks/README.md": "benchmarks/method.md",
 }
-FOLDERS = {RESULTS: f"{RESULTS}.md", "examples": "examples/index.md"}
+CLUSTERS = ("packaging/kubernetes", "packaging/slurm")  # what a user copies: each file is a page
+FOLDERS = {RESULTS: f"{RESULTS}.md", "examples": "examples/index.md"} | {c: f"{c}/index.md" for c in CLUSTERS}
 
 
 def place_of(path):
@@ -34,6 +35,8 @@ def place_of(path):
         return path.removeprefix("docs/")
     if re.fullmatch(rf"{RESULTS}/[^/]+\.(md|html)", path):
         return path
+    if path.startswith(CLUSTERS):
+        return f"{path}.md"
     if re.fullmatch(r"examples/\w+\.(cpp|h)", path):
         return re.sub(r"\.(cpp|h)$", ".md", path)
     return None
@@ -77,14 +80,30 @@ def navigation(folder):
     return "\n\n".join(parts)
 
 
+def source_page(page, name, text, language):
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(f"---\norphan: true\n---\n\n# {name}\n\n```{language}\n{text.rstrip()}\n```\n", encoding="utf-8")
+
+
+def cluster_pages(folder):
+    for place in CLUSTERS:
+        rows = []
+        for source in sorted((ROOT / place).iterdir()):
+            text = source.read_text(encoding="utf-8")
+            language = {".yaml": "yaml", ".sh": "bash"}[source.suffix]
+            source_page(folder / f"{place}/{source.name}.md", source.name, text, language)
+            about = " ".join(line[2:] for line in text.splitlines() if line.startswith("# "))
+            rows.append(f"- [{source.name}]({source.name}.md): {re.split(r'(?<=[.:]) ', about)[0]}")
+        (folder / f"{place}/index.md").write_text(
+            f"---\norphan: true\n---\n\n# {place}\n\n" + "\n".join(rows) + "\n", encoding="utf-8"
+        )
+
+
 def example_pages(folder):
-    (folder / "examples").mkdir(exist_ok=True)
     rows, inner = [], []
     for source in sorted((ROOT / "examples").glob("*.cpp")) + [ROOT / "examples/lesson.h"]:
         text = source.read_text(encoding="utf-8")
-        (folder / f"examples/{source.stem}.md").write_text(
-            f"---\norphan: true\n---\n\n# {source.name}\n\n```cpp\n{text.rstrip()}\n```\n", encoding="utf-8"
-        )
+        source_page(folder / f"examples/{source.stem}.md", source.name, text, "cpp")
         about = re.match(r"(?:#pragma once\s*)?((?://[^\n]*\n)+)", text)
         about = re.sub(r"\n?// ?", " ", about[1]).strip() if about else ""
         rows.append(f"- [{source.name}]({source.stem}.md): {re.split(r'(?<=[.:])', about)[0].rstrip(':')}")
@@ -111,6 +130,7 @@ def result_pages(folder):
 
 def main():
     folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
     for source in sorted((ROOT / "docs").rglob("*")):
         target = folder / source.relative_to(ROOT / "docs")
         if source.is_dir():
@@ -126,6 +146,7 @@ def main():
         text = with_links((ROOT / page).read_text(encoding="utf-8"), page)
         (folder / place).write_text(text, encoding="utf-8")
     example_pages(folder)
+    cluster_pages(folder)
     result_pages(folder)
     with (folder / "index.md").open("a", encoding="utf-8") as index:
         index.write("\n" + navigation(folder) + "\n")
