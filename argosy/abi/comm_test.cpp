@@ -335,6 +335,29 @@ TEST(Abi, GroupsThatLiveAtOnceDoNotMeetEachOther) {
   });
 }
 
+/// Otherwise it would write past the end of what it receives.
+TEST(Abi, AGroupOfOneSendsItselfOnlyWhatItReceives) {
+  const auto exchange = [](int64_t sends, int64_t receives, std::array<int32_t, 2>& got) {
+    const std::array<int32_t, 4> sent{1, 2, 3, 4};
+    Ended ended;
+    with_ranks(1, [&](Rank& rank, int /*me*/) {
+      ArgosyStep all_to_all = step(ARGOSY_ALL_TO_ALL_V, sent.data(), got.data(), 0);
+      all_to_all.send_counts = &sends;
+      all_to_all.receive_counts = &receives;
+      Operation operation([&](ArgosyHere* here) { return argosy_step(here, &all_to_all); });
+      ASSERT_EQ(operation.submit(rank, true), ARGOSY_OK);
+      ended = operation.wait();
+    });
+    return ended.code;
+  };
+  std::array<int32_t, 2> got{-1, -1};
+  EXPECT_EQ(exchange(1, 0, got), ARGOSY_MISUSED);
+  EXPECT_EQ(exchange(-1, -1, got), ARGOSY_MISUSED);
+  EXPECT_THAT(got, ElementsAre(-1, -1));
+  EXPECT_EQ(exchange(2, 2, got), ARGOSY_OK);
+  EXPECT_THAT(got, ElementsAre(1, 2));
+}
+
 TEST(Abi, TheRecordHasItsOperations) {
   with_ranks(1, [](Rank& rank, int /*me*/) {
     Operation operation([](ArgosyHere*) { return int{ARGOSY_OK}; });
