@@ -32,6 +32,13 @@ OperationEvent event_of(const Operation& operation) {
           .error = {}};
 }
 
+/// Whose operations this thread runs, one inside of another.
+struct Running {
+  const GroupState* group;
+  const Running* outer;
+};
+thread_local const Running* innermost = nullptr;
+
 }  // namespace
 
 GroupState::GroupState(std::unique_ptr<transport::Transport> transport,
@@ -263,10 +270,22 @@ void GroupState::begin(Operation& operation) const {
 }
 
 void GroupState::execute(Operation& operation) {
+  const Running running{.group = this, .outer = innermost};
+  innermost = &running;
   begin(operation);
   const std::exception_ptr error = perform(operation);
   operation.body = nullptr;  // lets go of its tensors before anybody learns that it ended
   finish(operation, error);
+  innermost = running.outer;
+}
+
+bool GroupState::runs_here() const {
+  for (const Running* running = innermost; running != nullptr; running = running->outer) {
+    if (running->group == this) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void GroupState::finish(Operation& operation, const std::exception_ptr& error) {
@@ -406,10 +425,27 @@ Work GroupState::submit_on(DeviceLine& line,
   return Work(operation);
 }
 
-bool GroupState::drain_lines(const Deadline& deadline) {
+Deadline GroupState::closes_by() {
+  const std::lock_guard lock(closes_by_mutex_);
+  return *closes_by_;
+}
+
+/// Waits in slices, for another thread may close too and have less time.
+template <typename Part>
+bool GroupState::drain(Part& part) {
+  constexpr std::chrono::milliseconds kSlice{20};
+  while (!part.drain(closes_by().sooner(Deadline::after(kSlice)))) {
+    if (closes_by().expired()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool GroupState::drain_lines() {
   bool drained = true;
   for (const std::shared_ptr<DeviceLine>& line : lines()) {
-    drained = line->drain(deadline) && drained;
+    drained = drain(*line) && drained;
   }
   return drained;
 }
@@ -504,6 +540,10 @@ void GroupState::forsake() {
 }
 
 void GroupState::close(const Deadline& deadline) {
+  {
+    const std::lock_guard lock(closes_by_mutex_);
+    closes_by_ = closes_by_.value_or(deadline).sooner(deadline);
+  }
   const std::lock_guard lock(close_mutex_);
   if (closed_.exchange(true) || !transport_) {
     return;
@@ -512,8 +552,8 @@ void GroupState::close(const Deadline& deadline) {
     forsake();
     return;
   }
-  const bool drained = queue_.drain(deadline) && drain_lines(deadline);
-  if (!waiters_.drain(deadline) || !drained) {
+  const bool drained = drain(queue_) && drain_lines();
+  if (!drain(waiters_) || !drained) {
     log::warn(
         "[comm.Group] group \"{}\" ends with operations on their way, which fail now. Wait for "
         "each "

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -121,8 +122,12 @@ class GroupState final {
                     const std::function<void()>& finish);
 
   /// Refuses new operations, waits for running ones until the deadline, closes the transport, joins
-  /// the threads, and releases transport and store. Idempotent.
+  /// the threads, and releases transport and store. Idempotent. Called while another thread closes,
+  /// it returns when that is done; of both deadlines the sooner one counts.
   void close(const Deadline& deadline);
+  /// True inside of one of the group's operations, or of what is told of its end: who is there
+  /// cannot close the group, for that waits for him.
+  [[nodiscard]] bool runs_here() const;
 
  private:
   std::shared_ptr<Operation> make(OperationInfo info, std::chrono::milliseconds timeout, Body body);
@@ -136,7 +141,10 @@ class GroupState final {
   [[nodiscard]] std::shared_ptr<DeviceLine> make_line(
       int number, std::shared_ptr<transport::DeviceQueues> queues);
   [[nodiscard]] std::vector<std::shared_ptr<DeviceLine>> lines();
-  [[nodiscard]] bool drain_lines(const Deadline& deadline);
+  template <typename Part>
+  [[nodiscard]] bool drain(Part& part);
+  [[nodiscard]] bool drain_lines();
+  [[nodiscard]] Deadline closes_by();
   void announce(Operation& operation) const;
   void begin(Operation& operation) const;
   [[nodiscard]] Reporter reporter(const Operation& operation) const;
@@ -173,7 +181,9 @@ class GroupState final {
   std::string cause_;  // what stopped the first operation that failed
   std::vector<int> cause_peers_;
 
-  std::mutex close_mutex_;
+  std::mutex close_mutex_;  // held while it closes
+  std::mutex closes_by_mutex_;
+  std::optional<Deadline> closes_by_;  // the soonest of those who close
   std::atomic<bool> closed_{false};
   OperationQueue queue_;
   WaiterPool waiters_;
