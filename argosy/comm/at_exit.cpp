@@ -22,13 +22,18 @@ Registry& registry() {
 
 /// A group in a static variable, or leaked, still has its threads here; the libraries that they
 /// call are about to be taken down. Groups of local variables are long gone.
-void close_all() {
+void close_what_is_left() {
+  close_all(Deadline::after(GroupState::kGrace));
+}
+
+}  // namespace
+
+void close_all(const Deadline& deadline) {
   std::vector<std::weak_ptr<GroupState>> groups;
   {
     const std::lock_guard lock(registry().mutex);
     groups.swap(registry().groups);
   }
-  const Deadline deadline = Deadline::after(GroupState::kGrace);
   std::ranges::reverse(groups);  // sub-groups before the world they came from
   for (const std::weak_ptr<GroupState>& group : groups) {
     if (const std::shared_ptr<GroupState> state = group.lock()) {
@@ -37,10 +42,8 @@ void close_all() {
   }
 }
 
-}  // namespace
-
 void close_at_exit(const std::shared_ptr<GroupState>& state) {
-  static const int registered = std::atexit(close_all);
+  static const int registered = std::atexit(close_what_is_left);
   (void)registered;
   const std::lock_guard lock(registry().mutex);
   std::erase_if(registry().groups, [](const auto& group) { return group.expired(); });
@@ -48,7 +51,7 @@ void close_at_exit(const std::shared_ptr<GroupState>& state) {
 }
 
 void close_before_libraries_end() {
-  (void)std::atexit(close_all);
+  (void)std::atexit(close_what_is_left);
 }
 
 }  // namespace argosy::comm
