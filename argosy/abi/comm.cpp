@@ -213,7 +213,8 @@ std::shared_ptr<rendezvous::Store> meet(const ArgosyMeeting& meeting, const Dead
 }
 
 comm::Group make(const ArgosyMeeting& meeting) {
-  const comm::InitOptions options{.timeout = milliseconds(meeting.timeout_ms)};
+  const comm::InitOptions options =
+      comm::settle({.timeout = milliseconds(meeting.timeout_ms)});
   const Deadline deadline = Deadline::after(options.timeout);
   rendezvous::Joined joined;
   joined.rank = meeting.rank;
@@ -223,7 +224,7 @@ comm::Group make(const ArgosyMeeting& meeting) {
     joined.presence =
         rendezvous::wait_for_ranks(*joined.store, meeting.rank, meeting.size, deadline);
   }
-  return comm::form(meeting.name, std::move(joined), options, deadline);
+  return comm::form({.name = meeting.name}, std::move(joined), options, deadline);
 }
 
 void run(Transport& transport, const ArgosyStep& step, std::chrono::milliseconds timeout) {

@@ -29,6 +29,7 @@ Options options_of(const TransportRequest& request) {
   options.group = request.group;
   options.world_ranks = request.world_ranks;
   options.job = request.job;
+  options.job_ranks = request.job_ranks;
   options.timeout = request.timeout;
   return options;
 }

@@ -11,6 +11,7 @@
 namespace argosy::comm {
 
 Family::Family(int rank,
+               const std::string& group,
                TransportFactory make_transport,
                TransportFactory make_device_transport,
                std::vector<int> hosts_of_world)
@@ -18,7 +19,7 @@ Family::Family(int rank,
       make_device_transport(std::move(make_device_transport)),
       hosts(std::move(hosts_of_world)),
       recorder(std::make_shared<FlightRecorder>(
-          rank, env::get("ARGOSY_LOG_DIR").value_or(std::string()))),
+          rank, env::get("ARGOSY_LOG_DIR").value_or(std::string()), group)),
       hooks_(std::make_shared<const Hooks>(Hooks{recorder})) {}
 
 void Family::add(std::shared_ptr<Hook> hook) {

@@ -24,7 +24,9 @@ class Family final {
  public:
   using Hooks = std::vector<std::shared_ptr<Hook>>;
 
+  /// `rank`: in the job. `group`: the name of the first group, for the flight record.
   Family(int rank,
+         const std::string& group,
          TransportFactory make_transport,
          TransportFactory make_device_transport,
          std::vector<int> hosts_of_world);

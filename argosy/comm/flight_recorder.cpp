@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -27,10 +28,22 @@ double milliseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
 }
 
+std::string file_name(int rank, const std::string& group) {
+  if (group == "world") {
+    return fmt::format("flight_rank{}.json", rank);
+  }
+  std::string word = group;
+  std::ranges::replace_if(
+      word, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return fmt::format("flight_rank{}_{}.json", rank, word);
+}
+
 }  // namespace
 
-FlightRecorder::FlightRecorder(int rank, std::string folder)
-    : rank_(rank), folder_(std::move(folder)), entries_(kCapacity) {}
+FlightRecorder::FlightRecorder(int rank, const std::string& folder, const std::string& group)
+    : rank_(rank),
+      path_(folder.empty() ? "" : folder + "/" + file_name(rank, group)),
+      entries_(kCapacity) {}
 
 FlightRecorder::Entry* FlightRecorder::find(uint64_t id) {
   Entry& entry = entries_[id % kCapacity];
@@ -75,7 +88,7 @@ void FlightRecorder::on_ended(const OperationEvent& event) {
 
 /// The error itself reaches the caller as an exception; this is what stands beside it.
 void FlightRecorder::report_failure(const OperationEvent& event) {
-  if (folder_.empty()) {
+  if (path_.empty()) {
     log::warn(
         "[comm.flight_recorder] rank {}: {} failed; its last operations (ARGOSY_LOG_DIR keeps "
         "{}):\n{}",
@@ -85,12 +98,11 @@ void FlightRecorder::report_failure(const OperationEvent& event) {
         to_text(5));
     return;
   }
-  const std::string path = fmt::format("{}/flight_rank{}.json", folder_, rank_);
-  dump(path);
+  dump(path_);
   log::warn("[comm.flight_recorder] rank {}: {} failed; its last operations are in {}",
             rank_,
             event.op,
-            path);
+            path_);
 }
 
 std::vector<FlightRecorder::Entry> FlightRecorder::in_order() const {

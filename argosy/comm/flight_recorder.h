@@ -14,7 +14,9 @@ namespace argosy::comm {
 /// Remembers a rank's last 1,024 operations, to show what it was doing when it failed.
 ///
 /// Every world has one, which its sub-groups share. At the first failed operation it writes
-/// `flight_rank<rank>.json` into `folder`, or five lines to the log without a folder.
+/// `flight_rank<rank>.json` into `folder`, or five lines to the log without a folder. Groups that
+/// are met one by one, as PyTorch makes them, have a record each: that of group "group 1" is in
+/// `flight_rank<rank>_group_1.json`.
 ///
 ///     dump_flight_record(world, "/tmp/flight.json");
 ///
@@ -24,7 +26,7 @@ class FlightRecorder final : public Hook {
   static constexpr size_t kCapacity = 1024;
 
   /// `folder`: where to write after an error. Empty: nowhere.
-  FlightRecorder(int rank, std::string folder);
+  FlightRecorder(int rank, const std::string& folder, const std::string& group = "world");
 
   void on_enqueued(const OperationEvent& event) override;
   void on_started(const OperationEvent& event) override;
@@ -53,7 +55,7 @@ class FlightRecorder final : public Hook {
   void report_failure(const OperationEvent& event);
 
   const int rank_;
-  const std::string folder_;
+  const std::string path_;  ///< empty: nowhere
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;
   std::string first_error_;

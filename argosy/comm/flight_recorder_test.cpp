@@ -119,6 +119,23 @@ TEST(FlightRecorder, FirstErrorDumpsIntoTheFolder) {
   EXPECT_FALSE(exists(folder.path() / "flight_rank5.json.tmp"));
 }
 
+TEST(FlightRecorder, GroupsThatShareAProcessHaveFilesOfTheirOwn) {
+  const test::TempDir folder;
+  for (const char* const group : {"world", "group 1"}) {
+    FlightRecorder recorder(5, folder.path().string(), group);
+    recorder.on_enqueued(event(0, group));
+    OperationEvent failed = event(0, group);
+    failed.error = "it failed";
+    recorder.on_ended(failed);
+  }
+  const auto group_in = [&](const char* name) {
+    std::ifstream file(folder.path() / name);
+    return nlohmann::json::parse(file).at("operations")[0].at("group");
+  };
+  EXPECT_EQ(group_in("flight_rank5.json"), "world");
+  EXPECT_EQ(group_in("flight_rank5_group_1.json"), "group 1");
+}
+
 TEST(FlightRecorder, TextShowsTheNewest) {
   FlightRecorder recorder(0, "");
   for (uint64_t id = 0; id < 30; ++id) {

@@ -216,18 +216,21 @@ Group make_group(std::unique_ptr<transport::Transport> transport,
                "comm.make_group",
                "timeout must be positive, got {} ms",
                options.timeout.count());
-  const int rank = transport->rank();
-  const int size = transport->size();
+  const std::vector<int> world_ranks =
+      options.world_ranks.empty() ? iota(transport->size()) : std::move(options.world_ranks);
+  const int world_rank = world_ranks.at(static_cast<size_t>(transport->rank()));
+  auto family = std::make_shared<Family>(world_rank,
+                                         options.name,
+                                         std::move(options.make_transport),
+                                         std::move(options.make_device_transport),
+                                         std::move(options.hosts));
   return adopt(std::move(transport),
                std::move(store),
-               std::make_shared<Family>(rank,
-                                        std::move(options.make_transport),
-                                        std::move(options.make_device_transport),
-                                        std::move(options.hosts)),
+               std::move(family),
                {.name = std::move(options.name),
                 .timeout = options.timeout,
                 .checked = options.checked,
-                .world_ranks = iota(size),
+                .world_ranks = world_ranks,
                 .keep = std::move(options.keep)});
 }
 

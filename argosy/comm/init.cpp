@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -192,21 +193,6 @@ std::string wanted_backend(const InitOptions& options) {
                   value));
 }
 
-/// What can be wrong before anybody waits for this rank. Returns the backend that is wanted.
-std::string check(const InitOptions& options) {
-  ARGOSY_CHECK(options.timeout > std::chrono::milliseconds(0),
-               "comm.init",
-               "timeout must be positive, got {} ms",
-               options.timeout.count());
-  std::string backend = wanted_backend(options);
-  const Backends backends = Backends::parse(backend);
-  ARGOSY_CHECK(backends.host != "in_process",
-               "comm.init",
-               "backend \"in_process\" joins threads, not processes. Use comm::connect().");
-  (void)device_backend(backends.devices);  // here, so that nobody waits for who cannot go on
-  return backend;
-}
-
 /// Tells the others, who wait for this rank, why they do so in vain.
 void say_goodbye(rendezvous::Presence& presence, const std::string& why) {
   try {
@@ -216,11 +202,53 @@ void say_goodbye(rendezvous::Presence& presence, const std::string& why) {
   }
 }
 
+/// Returns the hosts of the ranks of a group by world rank.
+std::vector<int> by_world_rank(const std::vector<int>& hosts, const std::vector<int>& world_ranks) {
+  if (hosts.empty() || world_ranks.empty()) {
+    return hosts;
+  }
+  std::vector<int> of_world(static_cast<size_t>(std::ranges::max(world_ranks)) + 1, -1);
+  for (size_t rank = 0; rank < hosts.size(); ++rank) {
+    of_world[static_cast<size_t>(world_ranks[rank])] = hosts[rank];
+  }
+  return of_world;
+}
+
 }  // namespace
+
+InitOptions settle(InitOptions options) {
+  ARGOSY_CHECK(options.timeout > std::chrono::milliseconds(0),
+               "comm.init",
+               "timeout must be positive, got {} ms",
+               options.timeout.count());
+  options.backend = wanted_backend(options);
+  options.checked = options.checked || env::get_bool("ARGOSY_CHECKED").value_or(false);
+  const Backends backends = Backends::parse(options.backend);
+  ARGOSY_CHECK(backends.host != "in_process",
+               "comm.init",
+               "backend \"in_process\" joins threads, not processes. Use comm::connect().");
+  (void)device_backend(backends.devices);  // checks the variables of devices
+  return options;
+}
+
+void check_world_ranks(const std::vector<int>& world_ranks, int size) {
+  ARGOSY_CHECK(world_ranks.empty() || world_ranks.size() == static_cast<size_t>(size),
+               "comm.connect",
+               "{} world ranks do not fit a group of {}",
+               world_ranks.size(),
+               size);
+  std::set<int> seen;
+  for (const int rank : world_ranks) {
+    ARGOSY_CHECK(rank >= 0 && seen.insert(rank).second,
+                 "comm.connect",
+                 "world rank {} is negative or given twice",
+                 rank);
+  }
+}
 
 Group init(const InitOptions& options) {
   os::install_crash_handler();  // first: what is wrong with the call itself is told by it too
-  check(options);
+  const InitOptions settled = settle(options);
   const Deadline deadline = Deadline::after(options.timeout);
   rendezvous::Joined joined = rendezvous::join(
       {.method = options.init_method, .rank = options.rank, .world_size = options.world_size},
@@ -228,32 +256,33 @@ Group init(const InitOptions& options) {
   if (joined.world_size > 1) {
     log::set_identity(fmt::format("rank {}", joined.rank));
   }
-  return form("world", std::move(joined), options, deadline);
+  return form({}, std::move(joined), settled, deadline);
 }
 
-Group form(const std::string& name,
+Group form(const FormOptions& options,
            rendezvous::Joined joined,
-           const InitOptions& options,
+           const InitOptions& settled,
            const Deadline& deadline) {
-  const std::string backend = check(options);
-  const bool checked = options.checked || env::get_bool("ARGOSY_CHECKED").value_or(false);
   const auto membership = std::make_shared<Membership>();
   membership->presence = std::move(joined.presence);
   try {
     std::vector<int> hosts;
     if (joined.world_size > 1) {
-      hosts = agree(joined,
-                    fmt::format("backend {} and checked mode {}", backend, checked ? "on" : "off"),
-                    deadline);
+      hosts = agree(
+          joined,
+          fmt::format(
+              "backend {} and checked mode {}", settled.backend, settled.checked ? "on" : "off"),
+          deadline);
     }
-    Group group = connect({.backend = backend,
+    Group group = connect({.backend = settled.backend,
                            .hosts = std::move(hosts),
+                           .world_ranks = options.world_ranks,
                            .store = joined.store,
                            .rank = joined.rank,
                            .size = joined.world_size,
-                           .name = name,
-                           .timeout = options.timeout,
-                           .checked = checked,
+                           .name = options.name,
+                           .timeout = settled.timeout,
+                           .checked = settled.checked,
                            .keep = membership});
     if (joined.world_size > 1) {  // alone, nobody waits for it, and no operation need tell of it
       membership->heartbeat = heartbeat_of_process();
@@ -276,20 +305,25 @@ Group connect(const ConnectOptions& options) {
                "rank {} does not fit a group of {}",
                options.rank,
                options.size);
+  check_world_ranks(options.world_ranks, options.size);
+  const std::vector<int> hosts = by_world_rank(options.hosts, options.world_ranks);
   // Weak: the groups made from this one keep the factory, and must not keep the store.
   GroupOptions group{.name = options.name,
                      .timeout = options.timeout,
                      .checked = options.checked,
-                     .hosts = options.hosts,
+                     .world_ranks = options.world_ranks,
+                     .hosts = hosts,
                      .keep = options.keep};
   const Backends backends = Backends::parse(options.backend);
-  const auto with_job = [job = std::weak_ptr(options.store)](TransportFactory make) {
-    return [make = std::move(make), job](TransportRequest request) {
+  const auto with_job = [job = std::weak_ptr(options.store),
+                         ranks = options.world_ranks](TransportFactory make) {
+    return [make = std::move(make), job, ranks](TransportRequest request) {
       request.job = job.lock();
+      request.job_ranks = ranks;
       return make(request);
     };
   };
-  group.make_transport = with_job(find_backend(backends.host, options.hosts));
+  group.make_transport = with_job(find_backend(backends.host, hosts));
   if (backends.devices != ForDevices::kThroughHost) {
     group.make_device_transport = with_job(device_backend(backends.devices));
   }
@@ -305,6 +339,7 @@ Group connect(const ConnectOptions& options) {
   auto transport = group.make_transport({.rank = options.rank,
                                          .size = options.size,
                                          .group = options.name,
+                                         .world_ranks = options.world_ranks,
                                          .store = store,
                                          .timeout = options.timeout});
   return make_group(std::move(transport), std::move(store), std::move(group));

@@ -41,11 +41,23 @@ struct InitOptions {
 /// the ranks that did not come; RendezvousError (store unreachable, wrong token).
 [[nodiscard]] Group init(const InitOptions& options = {});
 
+/// Returns `options` with what the environment adds to them. Call it before the meeting, so that
+/// nobody waits for a rank that cannot go on.
+/// Errors: ConfigError and UsageError naming the option or the variable that is wrong.
+[[nodiscard]] InitOptions settle(InitOptions options);
+
+/// Throws a UsageError unless `world_ranks` may be a ConnectOptions::world_ranks.
+void check_world_ranks(const std::vector<int>& world_ranks, int size);
+
+struct FormOptions {
+  std::string name = "world";
+  std::vector<int> world_ranks{};  ///< see ConnectOptions
+};
 /// How processes that have met become a group: what init() does after the meeting. Collective.
-/// Errors: as init().
-[[nodiscard]] Group form(const std::string& name,
+/// `settled`: what settle() has returned. Errors: as init().
+[[nodiscard]] Group form(const FormOptions& options,
                          rendezvous::Joined joined,
-                         const InitOptions& options,
+                         const InitOptions& settled,
                          const Deadline& deadline);
 
 /// How ranks that share a store become a group, without an environment. For tests and programs that
@@ -55,6 +67,9 @@ struct ConnectOptions {
   std::string backend = "auto";
   /// The number of each rank's host. Empty: not known.
   std::vector<int> hosts{};
+  /// The number that each rank has in the job, for messages and records. Empty: the same one.
+  /// `store` knows the ranks by their numbers in this group all the same.
+  std::vector<int> world_ranks{};
   std::shared_ptr<rendezvous::Store> store{};  ///< a store that no other group with this name uses
   int rank = 0;
   int size = 1;
@@ -86,6 +101,7 @@ struct TransportRequest {
   /// The store in which the ranks of the job are members "rank/<n>", to learn who died before it
   /// joined the group. May be empty.
   std::shared_ptr<rendezvous::Store> job{};
+  std::vector<int> job_ranks{};  ///< the world ranks of the members of `job`; empty: their numbers
   std::chrono::milliseconds timeout{0};
   /// Of the device whose memory the transport is for; null: the host's.
   std::shared_ptr<transport::DeviceQueues> queues{};
@@ -98,7 +114,8 @@ struct GroupOptions {
   std::string name = "world";
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
   bool checked = false;
-  std::vector<int> hosts{};  ///< hosts of its ranks; empty: not known
+  std::vector<int> world_ranks{};  ///< see ConnectOptions
+  std::vector<int> hosts{};        ///< by world rank, -1 for others; empty: not known
   /// If empty, new_group() and split() throw a UsageError.
   TransportFactory make_transport{};
   /// The same for the memory of devices; see Family.

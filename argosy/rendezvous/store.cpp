@@ -11,8 +11,8 @@ namespace {
 
 class PrefixStore final : public Store {
  public:
-  PrefixStore(std::shared_ptr<Store> store, std::string prefix)
-      : store_(std::move(store)), prefix_(std::move(prefix) + "/") {}
+  PrefixStore(std::shared_ptr<Store> store, std::string prefix, int host_rank)
+      : store_(std::move(store)), prefix_(std::move(prefix) + "/"), host_rank_(host_rank) {}
 
   void set(const std::string& key, const std::string& value, const Deadline& deadline) override {
     store_->set(full("set", key), value, deadline);
@@ -63,6 +63,7 @@ class PrefixStore final : public Store {
     return found;
   }
   int64_t time_us(const Deadline& deadline) override { return store_->time_us(deadline); }
+  int host_rank() const override { return host_rank_; }
   std::string describe() const override { return store_->describe() + "#" + prefix_; }
 
  private:
@@ -80,6 +81,7 @@ class PrefixStore final : public Store {
 
   const std::shared_ptr<Store> store_;
   const std::string prefix_;
+  const int host_rank_;
 };
 
 }  // namespace
@@ -96,8 +98,16 @@ int64_t Store::time_us(const Deadline& /*deadline*/) {
 
 std::shared_ptr<Store> prefix_store(std::shared_ptr<Store> store, std::string prefix) {
   ARGOSY_CHECK(store != nullptr, "rendezvous.prefix_store", "expected a store, got a null pointer");
+  const int host_rank = store->host_rank();
+  return prefix_store(std::move(store), std::move(prefix), host_rank);
+}
+
+std::shared_ptr<Store> prefix_store(std::shared_ptr<Store> store,
+                                    std::string prefix,
+                                    int host_rank) {
+  ARGOSY_CHECK(store != nullptr, "rendezvous.prefix_store", "expected a store, got a null pointer");
   check_key("prefix_store", prefix);
-  return std::make_shared<PrefixStore>(std::move(store), std::move(prefix));
+  return std::make_shared<PrefixStore>(std::move(store), std::move(prefix), host_rank);
 }
 
 }  // namespace argosy::rendezvous

@@ -107,6 +107,10 @@ class Store {
   /// process does, it is this machine's clock.
   [[nodiscard]] virtual int64_t time_us(const Deadline& deadline);
 
+  /// Returns the world rank of the process that hosts the store. -1: no rank does, or it is not
+  /// known.
+  [[nodiscard]] virtual int host_rank() const { return -1; }
+
   /// Returns "grpc://10.0.0.1:29400" or "file:///tmp/x", for messages.
   [[nodiscard]] virtual std::string describe() const = 0;
 };
@@ -116,6 +120,10 @@ class Store {
 
 /// Returns a view of `store` in which every key and member starts with `prefix` + "/".
 [[nodiscard]] std::shared_ptr<Store> prefix_store(std::shared_ptr<Store> store, std::string prefix);
+/// The same, where the process of world rank `host_rank` hosts `store`.
+[[nodiscard]] std::shared_ptr<Store> prefix_store(std::shared_ptr<Store> store,
+                                                  std::string prefix,
+                                                  int host_rank);
 
 /// Returns a store for the threads of one process, for tests. See in_process_store.h to simulate a
 /// death.

@@ -70,6 +70,7 @@ class InProcess final : public WatchedTransport {
                           .group = options.group,
                           .world_ranks = options.world_ranks,
                           .job = options.job,
+                          .job_ranks = options.job_ranks,
                           .patience = options.patience},
                          Deadline::after(options.timeout)) {}
   ~InProcess() override { shut_down(); }

@@ -14,6 +14,7 @@ struct InProcessOptions {
   std::string group{};                       ///< name of the group, for messages
   std::vector<int> world_ranks{};            ///< see PeerWatchOptions
   std::shared_ptr<rendezvous::Store> job{};  ///< see PeerWatchOptions
+  std::vector<int> job_ranks{};              ///< see PeerWatchOptions
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  ///< for the ranks to meet
   /// How long a rank looks for the culprit when an operation fails.
   std::chrono::milliseconds patience = std::chrono::seconds(1);

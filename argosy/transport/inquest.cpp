@@ -130,6 +130,13 @@ std::string Inquest::story_of_lost(int rank, const std::string& last_seen) const
                    last_seen);
 }
 
+/// Returns the world rank of a member of the job's store.
+int Inquest::world_rank_in_job(const std::string& member) const {
+  const int number = rank_of(member);
+  const auto i = static_cast<size_t>(number);
+  return number >= 0 && i < options_.job_ranks.size() ? options_.job_ranks[i] : number;
+}
+
 /// A process that ends closes its connections a moment before the kernel says that it has ended.
 bool Inquest::known_to_have_ended(int rank) const {
   return options_.has_ended &&
@@ -169,10 +176,11 @@ std::string Inquest::trouble_elsewhere(const Muster& muster) const {
     }
   }
   for (const auto& departure : muster.left_job) {
-    if (departure.lost && names_.from_world(rank_of(departure.member), size_) < 0) {
+    const int world_rank = world_rank_in_job(departure.member);
+    if (departure.lost && names_.from_world(world_rank, size_) < 0) {
       return fmt::format(
           "world rank {} is gone (its process ended without leaving the job, or does not answer)",
-          rank_of(departure.member));
+          world_rank);
     }
   }
   return {};
@@ -183,7 +191,7 @@ std::string Inquest::trouble_elsewhere(const Muster& muster) const {
 std::optional<Blame> Inquest::find_blame_in_job(const Muster& muster) const {
   const std::map<int, std::string> known = muster.notes();
   for (const auto& departure : muster.left_job) {
-    const int rank = names_.from_world(rank_of(departure.member), size_);
+    const int rank = names_.from_world(world_rank_in_job(departure.member), size_);
     const bool stranger = rank >= 0 && rank != rank_ && !known.contains(rank);
     if (stranger && departure.lost) {
       return Blame{{rank}, story_of_lost(rank, "it had not come to the group yet")};
@@ -369,6 +377,17 @@ Inquest::Findings Inquest::inquire(const Attempt& what,
 }
 
 Verdict Inquest::store_is_gone(const Attempt& what, const Error& why) const {
+  const int host = names_.from_world(store_->host_rank(), size_);
+  if (host >= 0 && host != rank_) {
+    return verdict_.by_blame(
+        what,
+        {{host},
+         fmt::format("{} is gone (its process ended, or does not answer), and with it the store "
+                     "that it hosts, {} ({})",
+                     names_.one(host),
+                     store_->describe(),
+                     why.what())});
+  }
   return {std::make_exception_ptr(own_error(
               what,
               fmt::format("{}{} failed, and the store at {} is gone, so who died first is not "

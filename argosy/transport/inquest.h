@@ -78,6 +78,7 @@ class Inquest final {
                                                 Leavers leavers) const;
   [[nodiscard]] std::optional<Blame> find_blame_in_job(const Muster& muster) const;
   [[nodiscard]] std::string story_of_lost(int rank, const std::string& last_seen) const;
+  [[nodiscard]] int world_rank_in_job(const std::string& member) const;
   [[nodiscard]] bool known_to_have_ended(int rank) const;
   [[nodiscard]] std::map<int, std::string> stopped_in_job() const;
   [[nodiscard]] std::map<int, std::string> stopped() const;

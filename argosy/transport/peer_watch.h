@@ -26,9 +26,11 @@ struct PeerWatchOptions {
   std::string group{};      ///< name of the group, for messages
   /// The rank in the job of each rank of the group. Empty: the numbers are the same.
   std::vector<int> world_ranks{};
-  /// The store in which the ranks of the job are members "rank/<world rank>". It knows which ranks
-  /// died before they came to this group. May be null.
+  /// The store in which the ranks of the job are members "rank/<number>". It knows which ranks died
+  /// before they came to this group. May be null.
   std::shared_ptr<rendezvous::Store> job{};
+  /// The world rank of each number in `job`. Empty: the numbers are the world ranks.
+  std::vector<int> job_ranks{};
   /// After a connection broke: how long to ask the store who died. After a timeout: how long the
   /// other ranks may take to say that they wait too.
   std::chrono::milliseconds patience = std::chrono::seconds(1);

@@ -191,6 +191,16 @@ TEST_F(PeerWatchTest, ARankOfTheJobThatNeverCameIsBlamedByItsPlaceInTheGroup) {
                 "not come to the group yet)"));
 }
 
+TEST_F(PeerWatchTest, ARankMayHaveAnotherNumberInTheStoreOfTheJob) {
+  const auto job = rendezvous::in_process_store();
+  rendezvous::lose(job->announce("rank/1", soon()));
+  const auto mine = watch(
+      0, {.group = "pair", .world_ranks = {3, 7, 2, 8}, .job = job, .job_ranks = {3, 7, 2, 8}});
+  const auto error = mine->link_broken({.op = "connect", .seq = 0}, {-1, "nobody came"});
+  EXPECT_THAT(peers_of(error), ElementsAre(1));
+  EXPECT_THAT(message_of(error), HasSubstr("rank 1 (world rank 7) is gone"));
+}
+
 TEST_F(PeerWatchTest, DiedIsSaidOnlyWhereTheKernelSaysThatTheProcessEnded) {
   rendezvous::lose(announce(1));
   const auto nobody_knows = watch(0)->link_broken({.op = "barrier", .seq = 4}, {1, "reset"});

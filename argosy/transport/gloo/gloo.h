@@ -14,6 +14,7 @@ struct GlooOptions {
   std::string group{};                       ///< name of the group, for messages
   std::vector<int> world_ranks{};            ///< see PeerWatchOptions
   std::shared_ptr<rendezvous::Store> job{};  ///< see PeerWatchOptions
+  std::vector<int> job_ranks{};              ///< see PeerWatchOptions
   /// Network interface to listen on ("eth0"). Empty: ARGOSY_IFNAME, then GLOO_SOCKET_IFNAME.
   std::string interface {};
   /// Address or name of this host to listen on, when no interface is given. Empty: loopback when

@@ -31,6 +31,7 @@ Gloo::Gloo(std::shared_ptr<rendezvous::Store> store, int rank, int size, const G
                            .group = options.group,
                            .world_ranks = options.world_ranks,
                            .job = options.job,
+                           .job_ranks = options.job_ranks,
                            .patience = options.patience},
                           Deadline::after(options.timeout)) {}
 

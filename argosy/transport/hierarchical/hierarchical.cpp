@@ -100,6 +100,7 @@ class Hierarchical final : public WatchedTransport {
                           .group = options.group,
                           .world_ranks = options.world_ranks,
                           .job = options.job,
+                          .job_ranks = options.job_ranks,
                           .patience = options.patience},
                          Deadline::after(options.timeout)),
         meeting_(std::move(store)),
@@ -473,6 +474,7 @@ class Hierarchical final : public WatchedTransport {
             const Deadline& deadline) const {
     part.group = options.group;
     part.job = options.job;
+    part.job_ranks = options.job_ranks;
     part.timeout = deadline.remaining();
     part.patience = options.patience;
     for (const int member : members) {

@@ -25,6 +25,7 @@ struct NcclOptions {
   std::string group{};                       ///< name of the group, for messages
   std::vector<int> world_ranks{};            ///< see PeerWatchOptions
   std::shared_ptr<rendezvous::Store> job{};  ///< see PeerWatchOptions
+  std::vector<int> job_ranks{};              ///< see PeerWatchOptions
   std::string library{};                     ///< a file; empty: see ARGOSY_NCCL_LIBRARY
   /// Of the device that this rank's memory is on. Required, unless it refuses.
   std::shared_ptr<DeviceQueues> queues{};

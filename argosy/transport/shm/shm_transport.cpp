@@ -61,6 +61,7 @@ Shm::Shm(std::shared_ptr<rendezvous::Store> store, int rank, int size, const Shm
                            .group = options.group,
                            .world_ranks = options.world_ranks,
                            .job = options.job,
+                           .job_ranks = options.job_ranks,
                            .patience = options.patience,
                            .has_ended =
                                [this](int other) {
