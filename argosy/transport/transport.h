@@ -165,7 +165,9 @@ class Transport {
 
   /// Starts to send or to receive `bytes` bytes. Messages with the same (source, destination, tag)
   /// arrive in the order of their sends. Both sides must say the same size. Only Gloo and shared
-  /// memory, and both together, receive from kAnyRank: others throw a UsageError.
+  /// memory, and both together, receive from kAnyRank: others throw a UsageError. When a receive
+  /// from kAnyRank and one that names the sender wait for the same message, shared memory gives it
+  /// to the one that was started first, as MPI does, and Gloo to the one that names the sender.
   [[nodiscard]] virtual std::unique_ptr<Transfer> send(const void* data,
                                                        size_t bytes,
                                                        int peer,

@@ -161,6 +161,36 @@ TEST_P(TransportConformance, WhoSendsFirstIsReceivedFromAny) {
   });
 }
 
+/// Whether a receive names the sender or not.
+TEST_P(TransportConformance, TheFirstReceiveGetsTheFirstMessage) {
+  run([](Transport& t) {
+    if (t.size() == 1 || t.name() != "shm") {
+      return;  // it is not promised
+    }
+    constexpr int kMessages = 4;
+    std::vector<int> values(kMessages);
+    Transfers transfers;
+    if (t.rank() == 0) {
+      for (int i = 0; i < kMessages; ++i) {
+        const int from = i % 2 == 0 ? transport::kAnyRank : 1;
+        transfers.push_back(t.recv(&values[static_cast<size_t>(i)], sizeof(int), from, 3));
+      }
+    }
+    t.barrier(kTimeout);  // all are started
+    if (t.rank() == 1) {
+      for (int i = 0; i < kMessages; ++i) {
+        values[static_cast<size_t>(i)] = 10 + i;
+        transfers.push_back(t.send(&values[static_cast<size_t>(i)], sizeof(int), 0, 3));
+      }
+    }
+    wait_all(transfers);
+    for (int i = 0; i < kMessages && t.rank() < 2; ++i) {
+      ASSERT_EQ(values[static_cast<size_t>(i)], 10 + i);
+    }
+    t.barrier(kTimeout);
+  });
+}
+
 TEST_P(TransportConformance, EmptyAndLargeMessages) {
   run([](Transport& t) {
     if (t.rank() > 1 || t.size() == 1) {

@@ -96,6 +96,7 @@ bool Mailbox::claim(Expected& expected, int from) {
 std::shared_ptr<Mailbox::Expected> Mailbox::expect(int from, uint32_t tag) {
   auto expected = std::make_shared<Expected>(Expected{.from = from, .tag = tag});
   const std::lock_guard lock(mutex_);
+  expected->number = next_number_++;
   if (from != kAnyRank) {
     if (!claim(*expected, from)) {
       peers_[static_cast<size_t>(from)].expected.push_back(expected);
@@ -111,14 +112,24 @@ std::shared_ptr<Mailbox::Expected> Mailbox::expect(int from, uint32_t tag) {
   return expected;
 }
 
-bool Mailbox::deliver(const Envelope& envelope, int from, Queue& to) {
-  const auto wanted = std::ranges::find(to, envelope.tag, [](const auto& e) { return e->tag; });
-  if (wanted == to.end()) {
+/// The receive that was started first gets it, whether that names the sender or not.
+bool Mailbox::deliver(const Envelope& envelope, int from) {
+  Queue* first = nullptr;
+  Queue::iterator wanted;
+  for (Queue* const queue : {&peers_[static_cast<size_t>(from)].expected, &from_any_}) {
+    const auto found =
+        std::ranges::find(*queue, envelope.tag, [](const auto& e) { return e->tag; });
+    if (found != queue->end() && (first == nullptr || (*found)->number < (*wanted)->number)) {
+      first = queue;
+      wanted = found;
+    }
+  }
+  if (first == nullptr) {
     return false;
   }
   (*wanted)->envelope = envelope;
   (*wanted)->from = from;
-  to.erase(wanted);
+  first->erase(wanted);
   return true;
 }
 
@@ -131,7 +142,7 @@ bool Mailbox::drain(int from) {
   while (taken < posted) {
     const Envelope envelope = box.envelopes[taken % kEnvelopes];
     box.taken.store(++taken);
-    if (!deliver(envelope, from, peer.expected) && !deliver(envelope, from, from_any_)) {
+    if (!deliver(envelope, from)) {
       peer.unclaimed.push_back(envelope);
     }
   }

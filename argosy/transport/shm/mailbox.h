@@ -22,6 +22,7 @@ class Mailbox final {
   struct Expected {
     int from = 0;  ///< kAnyRank until a message has come
     uint32_t tag = 0;
+    uint64_t number = 0;  ///< counts all receives of this rank
     std::optional<Envelope> envelope{};
   };
 
@@ -51,7 +52,7 @@ class Mailbox final {
 
   bool flush(int peer);
   [[nodiscard]] bool claim(Expected& expected, int from);
-  [[nodiscard]] static bool deliver(const Envelope& envelope, int from, Queue& to);
+  [[nodiscard]] bool deliver(const Envelope& envelope, int from);
   bool drain(int from);
   void free(const Envelope& envelope) const;
 
@@ -70,6 +71,7 @@ class Mailbox final {
   };
   std::vector<Peer> peers_;
   Queue from_any_{};
+  uint64_t next_number_ = 0;
 };
 
 }  // namespace argosy::transport
