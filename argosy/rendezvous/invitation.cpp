@@ -30,6 +30,13 @@ struct Own {
 
 /// Who hosts need not be on `towards` itself, and where it is, its way there may be the loopback.
 Own own_address(const InvitationOptions& options) {
+  if (options.towards.empty() && !options.interface.empty()) {
+    const std::string address =
+        os::is_address(options.interface)
+            ? options.interface
+            : os::interface_address(options.interface).or_throw<RendezvousError>(options.where);
+    return {.address = address, .interface = address};
+  }
   if (options.towards.empty()) {
     const std::vector<std::string> all = os::local_addresses();
     return {.address = all.empty() ? "127.0.0.1" : all.front(), .interface = "0.0.0.0"};
