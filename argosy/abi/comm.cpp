@@ -2,20 +2,24 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "argosy/base/check.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
+#include "argosy/comm/at_exit.h"
 #include "argosy/comm/flight_recorder.h"
 #include "argosy/comm/group_state.h"
 #include "argosy/comm/init.h"
@@ -43,6 +47,8 @@ using transport::ReduceOp;
 using transport::Transport;
 
 constexpr const char* kInvitationKey = "argosy/invitation";
+constexpr const char* kOver = "argosy: the ranks have met";  ///< instead of an invitation
+constexpr std::chrono::milliseconds kBetweenLooks{20};
 
 std::chrono::milliseconds milliseconds(int64_t count) {
   return std::chrono::milliseconds(count);
@@ -109,12 +115,20 @@ class Foreign final {
     ArgosyText why;
     check(meeting_.set(meeting_.store, kInvitationKey, value.c_str(), &why), why);
   }
+  /// Waits for the invitation to a group that is being made.
   [[nodiscard]] std::string get(const Deadline& deadline) const {
-    ArgosyText value;
-    ArgosyText why;
-    check(meeting_.get(meeting_.store, kInvitationKey, deadline.remaining().count(), &value, &why),
-          why);
-    return value.value;
+    while (true) {
+      ArgosyText value;
+      ArgosyText why;
+      const int64_t left = std::max<int64_t>(deadline.remaining().count(), 1);  // 0 may mean: ever
+      check(meeting_.get(meeting_.store, kInvitationKey, left, &value, &why), why);
+      if (value.value != kOver) {
+        return value.value;
+      }
+      why.value = "its invitation is to a group that met before";
+      check(deadline.expired() ? ARGOSY_TIMED_OUT : ARGOSY_OK, why);
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
   }
 
  private:
@@ -132,99 +146,242 @@ class Foreign final {
   const ArgosyMeeting& meeting_;
 };
 
+/// What rank 0 leaves in the caller's store: where its own store is, and which part of that is the
+/// group's. No group before had that part.
+struct Invitation {
+  std::string way{};
+  std::string part{};
+
+  [[nodiscard]] std::string text() const { return way + "\n" + part; }
+  static Invitation parse(const std::string& text) {
+    const size_t line = std::min(text.find('\n'), text.size());
+    return {.way = text.substr(0, line), .part = text.substr(std::min(line + 1, text.size()))};
+  }
+};
+
+/// An invitation that stands as long as the ranks meet. Later it would lead to a group that is
+/// over. No rank has its group before rank 0 is through with the meeting: so none of them asks for
+/// the next invitation before this one has gone.
+class Standing final {
+ public:
+  Standing(const Foreign& foreign, const Invitation& invitation) : foreign_(foreign) {
+    foreign_.set(invitation.text());
+  }
+  ~Standing() {
+    try {
+      foreign_.set(kOver);
+    } catch (const Error& e) {
+      log::warn("[comm.init] an invitation could not be withdrawn: {}", e.what());
+    }
+  }
+  Standing(const Standing&) = delete;
+  Standing& operator=(const Standing&) = delete;
+  Standing(Standing&&) = delete;
+  Standing& operator=(Standing&&) = delete;
+
+ private:
+  const Foreign& foreign_;
+};
+
 /// Groups come and go by the dozen: those whose first rank is this process share one store, and
 /// those whose first rank is elsewhere one connection, as long as one of them lives.
 class Stores final {
  public:
+  using StorePtr = std::shared_ptr<rendezvous::Store>;
+
   static Stores& of_process() {
     static auto* const stores = new Stores;  // groups may be closed when statics have gone
     return *stores;
   }
 
+  /// The store that others reach as `options` say.
   [[nodiscard]] rendezvous::OpenHouse own(const rendezvous::InvitationOptions& options) {
     const std::lock_guard lock(mutex_);
     forget_parent();
-    std::shared_ptr<rendezvous::Store> store = own_.lock();
+    House& house = own_[options.towards];
+    StorePtr store = house.store.lock();
     if (store == nullptr) {
-      rendezvous::OpenHouse house = rendezvous::invite(options);
-      invitation_ = house.invitation;
-      store = std::move(house.store);
-      own_ = store;
+      rendezvous::OpenHouse opened = rendezvous::invite(options);
+      store = std::move(opened.store);
+      house = {.store = store, .invitation = std::move(opened.invitation)};
     }
-    return {.store = std::move(store), .invitation = invitation_};
+    clear_left_parts(house, store);
+    return {.store = std::move(store), .invitation = house.invitation};
+  }
+  /// `used`, this part of own(`options`), is cleared when no rank needs it any more: when all of
+  /// them had met there, and have left.
+  void clear_later(const rendezvous::InvitationOptions& options,
+                   const std::string& part,
+                   const StorePtr& used) {
+    const std::lock_guard lock(mutex_);
+    own_[options.towards].parts.push_back({.name = part, .used = used});
   }
 
-  [[nodiscard]] std::shared_ptr<rendezvous::Store> at(
-      const std::string& invitation,
-      const std::function<std::shared_ptr<rendezvous::Store>()>& connect) {
+  /// The connection that is there; nullptr: none is.
+  [[nodiscard]] StorePtr known(const std::string& way) {
     const std::lock_guard lock(mutex_);
     forget_parent();
-    std::shared_ptr<rendezvous::Store> store = others_[invitation].lock();
-    if (store == nullptr) {
-      store = connect();
-      others_[invitation] = store;
+    const auto found = others_.find(way);
+    return found == others_.end() ? nullptr : found->second.lock();
+  }
+  /// Keeps a connection in mind, and returns it, or another thread's that was sooner.
+  [[nodiscard]] StorePtr keep(const std::string& way, const StorePtr& connected) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(others_, [](const auto& other) { return other.second.expired(); });
+    const StorePtr first = others_[way].lock();
+    if (first != nullptr) {
+      return first;
     }
-    return store;
+    others_[way] = connected;
+    return connected;
   }
 
  private:
+  struct Part {
+    std::string name{};
+    std::weak_ptr<rendezvous::Store> used{};  ///< as long as the group lives here
+  };
+  struct House {
+    std::weak_ptr<rendezvous::Store> store{};
+    std::string invitation{};
+    std::vector<Part> parts{};
+  };
+
   /// A forked process has neither the threads nor the connections.
   void forget_parent() {
     if (process_ != getpid()) {
       process_ = getpid();
-      own_.reset();
+      own_.clear();
       others_.clear();
     }
   }
 
+  static void clear_left_parts(House& house, const StorePtr& store) {
+    std::erase_if(house.parts, [&](const Part& part) {
+      return part.used.expired() && cleared(*rendezvous::prefix_store(store, part.name));
+    });
+  }
+  /// Clears a part, unless a rank is still there.
+  static bool cleared(rendezvous::Store& part) {
+    const Deadline deadline = Deadline::after(std::chrono::seconds(1));  // it is in this process
+    if (!part.members("", deadline).empty()) {
+      return false;
+    }
+    std::vector<std::string> names = part.keys("", deadline);
+    for (const rendezvous::Departure& gone : part.departures("", deadline)) {
+      names.push_back(gone.member);
+    }
+    for (const std::string& name : names) {
+      (void)part.remove(name, deadline);
+    }
+    return true;
+  }
+
   std::mutex mutex_;
   pid_t process_ = getpid();
-  std::weak_ptr<rendezvous::Store> own_;
-  std::string invitation_;
+  std::map<std::string, House> own_;  // by `towards`
   std::map<std::string, std::weak_ptr<rendezvous::Store>> others_;
 };
 
-/// The group's own part of the store of its first rank. What that rank leaves is its invitation,
-/// and a word that no group before had.
-std::shared_ptr<rendezvous::Store> meet(const ArgosyMeeting& meeting, const Deadline& deadline) {
-  const rendezvous::JobEnvironment job =
-      rendezvous::read_identity([](const char* name) { return env::get(name); });
-  const rendezvous::InvitationOptions options{.where = "comm.init",
-                                              .foreign = "the store in which the ranks meet",
-                                              .towards = meeting.towards,
-                                              .token = job.token,
-                                              .tls = job.tls};
-  const Foreign foreign(meeting);
-  if (meeting.rank == 0) {
-    rendezvous::OpenHouse house = Stores::of_process().own(options);
-    const std::string part = os::random_hex(8);
-    foreign.set(house.invitation + "\n" + part);
-    return rendezvous::prefix_store(std::move(house.store), part);
+/// The ranks of a group meet.
+class Meeting final {
+ public:
+  Meeting(const ArgosyMeeting& meeting, std::vector<int> world_ranks, const Deadline& deadline)
+      : meeting_(meeting),
+        foreign_(meeting),
+        host_rank_(world_ranks.empty() ? 0 : world_ranks.front()),
+        deadline_(deadline) {}
+
+  [[nodiscard]] rendezvous::Joined hold() const {
+    rendezvous::Joined joined;
+    joined.rank = meeting_.rank;
+    joined.world_size = meeting_.size;
+    if (meeting_.size > 1) {
+      meeting_.rank == 0 ? invite(joined) : follow(joined);
+    }
+    return joined;
   }
-  const std::string said = foreign.get(deadline);
-  const size_t line = said.find('\n');
-  const std::string invitation = said.substr(0, line);
-  std::shared_ptr<rendezvous::Store> store = Stores::of_process().at(invitation, [&] {
-    return rendezvous::follow(
-        options, [&] { return std::string(invitation); }, deadline);
-  });
-  return rendezvous::prefix_store(std::move(store),
-                                  line == std::string::npos ? "group" : said.substr(line + 1));
-}
+
+ private:
+  void invite(rendezvous::Joined& joined) const {
+    rendezvous::OpenHouse house = Stores::of_process().own(options_);
+    const Invitation mine{.way = house.invitation, .part = os::random_hex(8)};
+    const Standing standing(foreign_, mine);
+    meet_in(std::move(house.store), mine.part, joined);
+    Stores::of_process().clear_later(options_, mine.part, joined.store);
+  }
+  void follow(rendezvous::Joined& joined) const {
+    Stores& stores = Stores::of_process();
+    Invitation heard;
+    const auto read = [&] {
+      heard = Invitation::parse(foreign_.get(deadline_));
+      return heard.way;
+    };
+    Stores::StorePtr store = stores.known(read());
+    if (store == nullptr) {
+      store = rendezvous::follow(options_, read, deadline_);
+      store = stores.keep(heard.way, store);
+    }
+    meet_in(std::move(store), heard.part, joined);
+  }
+  void meet_in(Stores::StorePtr store, const std::string& part, rendezvous::Joined& joined) const {
+    joined.store = rendezvous::prefix_store(std::move(store), part, host_rank_);
+    joined.presence =
+        rendezvous::wait_for_ranks(*joined.store, meeting_.rank, meeting_.size, deadline_);
+  }
+
+  const ArgosyMeeting& meeting_;
+  const Foreign foreign_;
+  const int host_rank_;
+  const Deadline& deadline_;
+  const rendezvous::InvitationOptions options_ = [this] {
+    const rendezvous::JobEnvironment job =
+        rendezvous::read_identity([](const char* name) { return env::get(name); });
+    return rendezvous::InvitationOptions{.where = "comm.init",
+                                         .foreign = "the store in which the ranks meet",
+                                         .towards = meeting_.towards,
+                                         .interface = env::get("ARGOSY_IFNAME").value_or(""),
+                                         .token = job.token,
+                                         .tls = job.tls};
+  }();
+};
 
 comm::Group make(const ArgosyMeeting& meeting) {
-  const comm::InitOptions options =
-      comm::settle({.timeout = milliseconds(meeting.timeout_ms)});
-  const Deadline deadline = Deadline::after(options.timeout);
-  rendezvous::Joined joined;
-  joined.rank = meeting.rank;
-  joined.world_size = meeting.size;
-  if (meeting.size > 1) {
-    joined.store = meet(meeting, deadline);
-    joined.presence =
-        rendezvous::wait_for_ranks(*joined.store, meeting.rank, meeting.size, deadline);
+  const comm::InitOptions options = comm::settle({.timeout = milliseconds(meeting.timeout_ms)});
+  ARGOSY_CHECK(meeting.size > 0 && meeting.rank >= 0 && meeting.rank < meeting.size,
+               "comm.init",
+               "rank {} does not fit a group of {}",
+               meeting.rank,
+               meeting.size);
+  std::vector<int> world_ranks;
+  if (meeting.world_ranks != nullptr) {
+    world_ranks.assign(meeting.world_ranks, meeting.world_ranks + meeting.size);
+    comm::check_world_ranks(world_ranks, meeting.size);
   }
-  return comm::form({.name = meeting.name}, std::move(joined), options, deadline);
+  const Deadline deadline = Deadline::after(options.timeout);
+  rendezvous::Joined joined = Meeting(meeting, world_ranks, deadline).hold();
+  return comm::form({.name = meeting.name, .world_ranks = std::move(world_ranks)},
+                    std::move(joined),
+                    options,
+                    deadline);
+}
+
+/// A thread cannot wait for itself: another one closes the group, and the end of the process waits
+/// for that.
+void close_elsewhere(const comm::Group& group, const Deadline& deadline) {
+  try {
+    std::thread([group, deadline] { group.state().close(deadline); }).detach();
+  } catch (const std::system_error&) {  // no thread is to be had: then at the end of the process
+    (void)new comm::Group(group);
+  }
+}
+
+void close(const comm::Group& group, const Deadline& deadline) {
+  if (group.state().runs_here()) {
+    close_elsewhere(group, deadline);
+  } else {
+    group.state().close(deadline);
+  }
 }
 
 void run(Transport& transport, const ArgosyStep& step, std::chrono::milliseconds timeout) {
@@ -280,8 +437,8 @@ comm::Operation::Body body_of(ArgosyBody body, void* context) {
   };
 }
 
-void submit(ArgosyGroup& group, const ArgosyOperation& operation) {
-  comm::GroupState& state = group.group.state();
+void submit(const comm::Group& group, const ArgosyOperation& operation) {
+  comm::GroupState& state = group.state();
   OperationInfo info{.op = operation.name,
                      .dtype = operation.type,
                      .elements = operation.elements,
@@ -306,9 +463,9 @@ void submit(ArgosyGroup& group, const ArgosyOperation& operation) {
   }
 }
 
-void transfer(ArgosyGroup& group, const ArgosyTransfer& wanted) {
+void transfer(const comm::Group& group, const ArgosyTransfer& wanted) {
   const bool receives = wanted.receives != 0;
-  (void)group.group.state().submit_transfer(
+  (void)group.state().submit_transfer(
       {.op = receives ? "recv" : "send",
        .bytes = static_cast<int64_t>(wanted.bytes),
        .peer = wanted.peer,
@@ -354,11 +511,21 @@ ArgosyGroup* argosy_group_make(const ArgosyMeeting* meeting, ArgosyCode* code, A
 }
 void argosy_group_close(ArgosyGroup* group, int64_t timeout_ms) {
   (void)guarded(nullptr, [&] {
-    group->group.state().close(argosy::Deadline::after(argosy::abi::milliseconds(timeout_ms)));
+    argosy::abi::close(group->group,
+                       argosy::Deadline::after(argosy::abi::milliseconds(timeout_ms)));
   });
 }
 void argosy_group_free(ArgosyGroup* group) {
+  if (group != nullptr && group->group.state().runs_here()) {
+    argosy::abi::close_elsewhere(group->group,
+                                 argosy::Deadline::after(argosy::comm::GroupState::kGrace));
+  }
   delete group;
+}
+void argosy_close_all(int64_t timeout_ms) {
+  (void)guarded(nullptr, [&] {
+    argosy::comm::close_all(argosy::Deadline::after(argosy::abi::milliseconds(timeout_ms)));
+  });
 }
 void argosy_group_record(const ArgosyGroup* group, ArgosyText* json) {
   (void)guarded(json, [&] { json->value = group->group.state().family().recorder->to_json(); });
@@ -377,9 +544,10 @@ void argosy_fail(ArgosyHere* here, const char* message) {
   here->failure = std::make_exception_ptr(argosy::Error("comm.operation", message));
 }
 
+// The group is held during the call, for what it runs may free it.
 int argosy_submit(ArgosyGroup* group, const ArgosyOperation* operation, ArgosyText* why) {
-  return guarded(why, [&] { argosy::abi::submit(*group, *operation); });
+  return guarded(why, [&, held = group->group] { argosy::abi::submit(held, *operation); });
 }
 int argosy_transfer(ArgosyGroup* group, const ArgosyTransfer* transfer, ArgosyText* why) {
-  return guarded(why, [&] { argosy::abi::transfer(*group, *transfer); });
+  return guarded(why, [&, held = group->group] { argosy::abi::transfer(held, *transfer); });
 }

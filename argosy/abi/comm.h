@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /// Of this interface: who calls compares it with what argosy_abi() returns.
-#define ARGOSY_ABI 1
+#define ARGOSY_ABI 2
 int argosy_abi(void);
 
 typedef enum ArgosyCode {
@@ -37,27 +37,35 @@ void argosy_text_set(ArgosyText* text, const char* value, size_t bytes);
 const char* argosy_text_get(const ArgosyText* text);
 
 /// How the ranks of a group meet: through a store of the caller's, in which the first rank leaves
-/// word of where ours is. `set` and `get` return ARGOSY_OK, or another code and say why. `get`
-/// waits until the key is there.
+/// word of where ours is. When they have met, the word is replaced: the next group may meet under
+/// the same names. `set` and `get` return ARGOSY_OK, or another code and say why. `get` waits until
+/// the key is there.
 typedef struct ArgosyMeeting {
   const char* name;  ///< of the group, for messages
   int rank;
   int size;
-  int64_t timeout_ms;   ///< of the meeting, and of operations that name none
-  const char* towards;  ///< a host that all ranks reach, or "": see rendezvous::InvitationOptions
+  int64_t timeout_ms;  ///< of the meeting, and of operations that name none
+  /// A host that all ranks reach. "": none is known, and ARGOSY_IFNAME says by which interface they
+  /// reach this one. See rendezvous::InvitationOptions.
+  const char* towards;
   void* store;
   int (*set)(void* store, const char* key, const char* value, ArgosyText* why);
   int (*get)(void* store, const char* key, int64_t timeout_ms, ArgosyText* value, ArgosyText* why);
+  const int* world_ranks;  ///< of the `size` ranks, for messages and records; NULL: 0, 1, ...
 } ArgosyMeeting;
 
 /// A group: shared memory inside a host, Gloo between hosts, sums in one order. ARGOSY_BACKEND
 /// chooses another transport. Collective. NULL: `code` and `why` say what happened.
 typedef struct ArgosyGroup ArgosyGroup;
 ArgosyGroup* argosy_group_make(const ArgosyMeeting* meeting, ArgosyCode* code, ArgosyText* why);
-/// Waits so long for running operations, which then fail, and closes the connections. Idempotent.
+/// Waits so long for running operations, which then fail, and closes the connections. Idempotent. A
+/// call with less time cuts another thread's short. Inside of one of the group's operations, or of
+/// its end, it returns at once, and the group closes behind it.
 void argosy_group_close(ArgosyGroup* group, int64_t timeout_ms);
-/// Closes the group as at the end of a process, and frees it.
+/// Closes the group as at the end of a process, and frees it. Allowed inside of its operations too.
 void argosy_group_free(ArgosyGroup* group);
+/// Closes all groups of this process, and waits so long for what they run, all together.
+void argosy_close_all(int64_t timeout_ms);
 /// The newest 1,024 operations as JSON; see comm::FlightRecorder.
 void argosy_group_record(const ArgosyGroup* group, ArgosyText* json);
 

@@ -1,158 +1,15 @@
-#include "argosy/abi/comm.h"
-
 #include <array>
-#include <chrono>
-#include <condition_variable>
-#include <future>
-#include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "tests/support/run_ranks.h"
+#include "argosy/abi/comm_test_support.h"
 
 namespace argosy::abi {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-/// The store of another runtime.
-class OtherStore final {
- public:
-  static int set(void* self, const char* key, const char* value, ArgosyText* /*why*/) {
-    auto& store = *static_cast<OtherStore*>(self);
-    const std::lock_guard lock(store.mutex_);
-    store.values_[key] = value;
-    store.changed_.notify_all();
-    return ARGOSY_OK;
-  }
-  static int get(
-      void* self, const char* key, int64_t timeout_ms, ArgosyText* value, ArgosyText* why) {
-    auto& store = *static_cast<OtherStore*>(self);
-    std::unique_lock lock(store.mutex_);
-    if (!store.changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] {
-          return store.values_.contains(key);
-        })) {
-      const std::string text = std::string(key) + " did not come";
-      argosy_text_set(why, text.data(), text.size());
-      return ARGOSY_TIMED_OUT;
-    }
-    argosy_text_set(value, store.values_[key].data(), store.values_[key].size());
-    return ARGOSY_OK;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, std::string> values_;
-};
-
-/// A rank's end of a group, made as another runtime would.
-class Rank final {
- public:
-  Rank(OtherStore& store, int rank, int size, int64_t timeout_ms = 20'000)
-      : why_(argosy_text_new()) {
-    const ArgosyMeeting meeting{.name = "theirs",
-                                .rank = rank,
-                                .size = size,
-                                .timeout_ms = timeout_ms,
-                                .towards = "127.0.0.1",
-                                .store = &store,
-                                .set = OtherStore::set,
-                                .get = OtherStore::get};
-    group_ = argosy_group_make(&meeting, &code, why_);
-  }
-  ~Rank() {
-    argosy_group_free(group_);
-    argosy_text_free(why_);
-  }
-  Rank(const Rank&) = delete;
-  Rank& operator=(const Rank&) = delete;
-
-  [[nodiscard]] ArgosyGroup* group() const { return group_; }
-  [[nodiscard]] std::string why() const { return argosy_text_get(why_); }
-  [[nodiscard]] ArgosyText* text() { return why_; }
-
-  ArgosyCode code = ARGOSY_OK;
-
- private:
-  ArgosyText* why_;
-  ArgosyGroup* group_ = nullptr;
-};
-
-struct Ended {
-  int code = -1;
-  std::string message{};
-  std::vector<int> peers{};
-  int source = -1;
-};
-
-/// One operation, from its submission to what its end says.
-class Operation final {
- public:
-  using Body = std::function<int(ArgosyHere*)>;
-
-  explicit Operation(Body body) : body_(std::move(body)) {}
-
-  [[nodiscard]] int submit(Rank& rank, bool waits = false, int64_t timeout_ms = 0) {
-    const ArgosyOperation operation{.name = "theirs",
-                                    .type = "f32",
-                                    .elements = 3,
-                                    .bytes = 12,
-                                    .timeout_ms = timeout_ms,
-                                    .waits = waits ? 1 : 0,
-                                    .body = run,
-                                    .then = end,
-                                    .context = this};
-    return argosy_submit(rank.group(), &operation, rank.text());
-  }
-  [[nodiscard]] Ended wait() { return ended_.get_future().get(); }
-  static void end(void* self, const ArgosyEnd* end) {
-    static_cast<Operation*>(self)->thread = std::this_thread::get_id();
-    static_cast<Operation*>(self)->ended_.set_value(
-        {.code = end->code,
-         .message = end->message == nullptr ? "" : end->message,
-         .peers = {end->peers, end->peers + end->peer_count},
-         .source = end->source});
-  }
-
-  std::thread::id thread{};
-
- private:
-  static int run(void* self, ArgosyHere* here) {
-    return static_cast<Operation*>(self)->body_(here);
-  }
-
-  Body body_;
-  std::promise<Ended> ended_;
-};
-
-ArgosyStep step(ArgosyStepKind kind, const void* input, void* output, int64_t count) {
-  return {.kind = kind,
-          .type = ARGOSY_I32,
-          .reduction = ARGOSY_SUM,
-          .root = 1,
-          .input = input,
-          .output = output,
-          .count = count,
-          .send_counts = nullptr,
-          .receive_counts = nullptr};
-}
-
-void with_ranks(int size, const std::function<void(Rank&, int)>& body) {
-  OtherStore store;
-  test::run_ranks(size, [&](int number) {
-    Rank rank(store, number, size);
-    ASSERT_NE(rank.group(), nullptr) << rank.why();
-    body(rank, number);
-    argosy_group_close(rank.group(), 5'000);
-  });
-}
 
 TEST(Abi, EachKindOfStepDoesWhatItIsNamedFor) {
   with_ranks(3, [](Rank& rank, int me) {
@@ -287,51 +144,6 @@ TEST(Abi, MessagesTellWhoSentThem) {
     Operation never({});
     EXPECT_EQ(transfer(never, &value, 7, true), ARGOSY_OK);
     EXPECT_THAT(never.wait().message, HasSubstr("7"));
-  });
-}
-
-TEST(Abi, AClosedGroupAcceptsNothing) {
-  with_ranks(2, [](Rank& rank, int /*me*/) {
-    argosy_group_close(rank.group(), 1'000);
-    Operation operation([](ArgosyHere*) { return int{ARGOSY_OK}; });
-    EXPECT_EQ(operation.submit(rank), ARGOSY_MISUSED);
-    EXPECT_THAT(rank.why(), HasSubstr("was destroyed"));
-  });
-}
-
-TEST(Abi, WhoWaitsInVainForTheFirstRankHearsOfIt) {
-  OtherStore store;
-  const Rank rank(store, 1, 2, 200);
-  EXPECT_EQ(rank.group(), nullptr);
-  EXPECT_EQ(rank.code, ARGOSY_TIMED_OUT);
-  EXPECT_THAT(rank.why(), HasSubstr("rank 0 of group \"theirs\" did not come"));
-}
-
-TEST(Abi, TheFirstRankHearsWhoDoesNotCome) {
-  OtherStore store;
-  const Rank rank(store, 0, 3, 300);
-  EXPECT_EQ(rank.group(), nullptr);
-  EXPECT_EQ(rank.code, ARGOSY_TIMED_OUT);
-  EXPECT_THAT(rank.why(), HasSubstr("1, 2"));
-}
-
-/// Groups of which this process is the first rank share one store, and have parts of their own.
-TEST(Abi, GroupsThatLiveAtOnceDoNotMeetEachOther) {
-  OtherStore first, second;
-  test::run_ranks(2, [&](int number) {
-    Rank one(first, number, 2);
-    Rank other(second, 1 - number, 2);
-    ASSERT_NE(other.group(), nullptr) << other.why();
-    for (Rank* rank : {&one, &other}) {
-      int32_t value = 1;
-      const ArgosyStep sum = step(ARGOSY_ALL_REDUCE, nullptr, &value, 1);
-      Operation operation([&](ArgosyHere* here) { return argosy_step(here, &sum); });
-      ASSERT_EQ(operation.submit(*rank, true), ARGOSY_OK);
-      EXPECT_EQ(value, 2);
-      EXPECT_EQ(operation.wait().code, ARGOSY_OK);
-    }
-    argosy_group_close(one.group(), 5'000);
-    argosy_group_close(other.group(), 5'000);
   });
 }
 

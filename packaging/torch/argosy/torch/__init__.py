@@ -41,7 +41,7 @@ def _name(group_id):
     return "world" if group_id in ("", "0", "default_pg") else f"group {group_id}"
 
 
-def _create(store, rank, size, timeout, group_id):
+def _create(store, rank, size, timeout, group_id, world_ranks):
     return _C.ProcessGroupArgosy(
         store,
         rank,
@@ -49,11 +49,20 @@ def _create(store, rank, size, timeout, group_id):
         name=_name(group_id),
         towards=_towards(store),
         timeout=timeout.total_seconds(),
+        world_ranks=world_ranks,
     )
 
 
 def _create_by_options(options, _backend_options=None):
-    return _create(options.store, options.group_rank, options.group_size, options.timeout, options.group_id)
+    world_ranks = getattr(options, "global_ranks_in_group", None)  # before PyTorch 2 nobody tells
+    return _create(
+        options.store,
+        options.group_rank,
+        options.group_size,
+        options.timeout,
+        options.group_id,
+        world_ranks=list(world_ranks or []),  # of the world: none
+    )
 
 
 def _register():

@@ -19,6 +19,7 @@ namespace argosy_torch {
   X(argosy_group_make)      \
   X(argosy_group_close)     \
   X(argosy_group_free)      \
+  X(argosy_close_all)       \
   X(argosy_group_record)    \
   X(argosy_step)            \
   X(argosy_fail)            \

@@ -13,10 +13,11 @@ c10::intrusive_ptr<ProcessGroup> make(const c10::intrusive_ptr<c10d::Store>& sto
                                       int size,
                                       const std::string& name,
                                       const std::string& towards,
-                                      double timeout) {
+                                      double timeout,
+                                      const std::vector<int>& world_ranks) {
   const std::chrono::milliseconds limit(static_cast<int64_t>(timeout * 1000));
   return c10::make_intrusive<ProcessGroup>(
-      store, rank, size, argosy_torch::GroupOptions{name, towards, limit});
+      store, rank, size, argosy_torch::GroupOptions{name, towards, limit, world_ranks});
 }
 
 }  // namespace
@@ -34,6 +35,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
            py::arg("name"),
            py::arg("towards"),
            py::arg("timeout"),
+           py::arg("world_ranks"),
            py::call_guard<py::gil_scoped_release>())
       .def("flight_record", &ProcessGroup::record, py::call_guard<py::gil_scoped_release>());
 }

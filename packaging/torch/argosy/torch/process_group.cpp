@@ -1,9 +1,7 @@
 #include "process_group.h"
 
 #include <algorithm>
-#include <mutex>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -312,17 +310,6 @@ void Steps::operator()(const ArgosyStep& step) const {
 
 namespace {
 
-// The groups of this process, for close_all().
-struct Living {
-  std::mutex mutex;
-  std::set<ArgosyGroup*> groups;
-
-  static Living& here() {
-    static auto* const living = new Living;
-    return *living;
-  }
-};
-
 // While the group's thread is waited for, it may let go of a tensor that Python knows.
 template <typename Function>
 void without_interpreter(Function function) {
@@ -341,6 +328,12 @@ ProcessGroup::ProcessGroup(const c10::intrusive_ptr<c10d::Store>& store,
                            int size,
                            const GroupOptions& options)
     : Base(rank, size), timeout_ms_(options.timeout.count()) {
+  const std::vector<int>& ranks = options.world_ranks;
+  TORCH_CHECK(ranks.empty() || ranks.size() == static_cast<size_t>(size),
+              "argosy: ",
+              ranks.size(),
+              " world ranks were given for a group of ",
+              size);
   const ArgosyMeeting meeting{options.name.c_str(),
                               rank,
                               size,
@@ -348,34 +341,22 @@ ProcessGroup::ProcessGroup(const c10::intrusive_ptr<c10d::Store>& store,
                               options.towards.c_str(),
                               store.get(),
                               set_in,
-                              get_from};
+                              get_from,
+                              ranks.empty() ? nullptr : ranks.data()};
   ArgosyCode code = ARGOSY_OK;
   Text why;
   group_ = library().argosy_group_make(&meeting, &code, why.get());
   if (group_ == nullptr) {
     std::rethrow_exception(error_of(why.str()));
   }
-  const std::lock_guard<std::mutex> lock(Living::here().mutex);
-  Living::here().groups.insert(group_);
 }
 
 ProcessGroup::~ProcessGroup() {
-  without_interpreter([this] {
-    {
-      const std::lock_guard<std::mutex> lock(Living::here().mutex);
-      Living::here().groups.erase(group_);
-    }
-    library().argosy_group_free(group_);
-  });
+  without_interpreter([this] { library().argosy_group_free(group_); });
 }
 
 void close_all() {
-  without_interpreter([] {
-    const std::lock_guard<std::mutex> lock(Living::here().mutex);
-    for (ArgosyGroup* const group : Living::here().groups) {
-      library().argosy_group_close(group, 5000);
-    }
-  });
+  without_interpreter([] { library().argosy_close_all(5000); });
 }
 
 int64_t ProcessGroup::milliseconds(std::chrono::milliseconds timeout) const {
@@ -413,12 +394,8 @@ void end_job(void* context, const ArgosyEnd* end) {
 }  // namespace
 
 ProcessGroup::WorkPtr ProcessGroup::submit(const Call& call, Body body) {
-  auto work = c10::make_intrusive<Work>(getRank(),
-                                        call.title.type,
-                                        call.title.profile,
-                                        call.inputs,
-                                        call.outputs,
-                                        next_.fetch_add(1));
+  auto work = c10::make_intrusive<Work>(
+      getRank(), call.title.type, call.title.profile, call.inputs, call.outputs, next_.load());
   auto job = std::make_unique<Job>(Job{work, std::move(body)});
   int64_t elements = 0;
   int64_t bytes = 0;
@@ -442,6 +419,8 @@ ProcessGroup::WorkPtr ProcessGroup::submit(const Call& call, Body body) {
     std::rethrow_exception(error_of(why.str()));
   }
   (void)job.release();  // end_job() has it, or had it
+  // Only now: what is refused here may be accepted on other ranks, and the numbers would differ.
+  next_.fetch_add(1);
   return work;
 }
 

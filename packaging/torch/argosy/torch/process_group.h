@@ -31,11 +31,12 @@ struct Title {
   const char* profile;  // "argosy:all_reduce", as Gloo says "gloo:all_reduce"
 };
 
-// How a group is made. `towards`: see ArgosyMeeting.
+// How a group is made. `towards`: see ArgosyMeeting. `world_ranks`: empty where they are 0, 1, ...
 struct GroupOptions {
   std::string name;
   std::string towards;
   std::chrono::milliseconds timeout;
+  std::vector<int> world_ranks;
 };
 
 // All collectives and messages between the ranks of a group, for tensors on the CPU.

@@ -1,0 +1,203 @@
+/// How groups end: closed, freed, cut short, and by the death of the rank that hosts their store.
+#include <array>
+#include <barrier>
+#include <chrono>
+#include <deque>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "argosy/abi/comm_test_support.h"
+
+namespace argosy::abi {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+TEST(AbiEnding, AClosedGroupAcceptsNothing) {
+  with_ranks(2, [](Rank& rank, int /*me*/) {
+    argosy_group_close(rank.group(), 1'000);
+    Operation operation([](ArgosyHere*) { return int{ARGOSY_OK}; });
+    EXPECT_EQ(operation.submit(rank), ARGOSY_MISUSED);
+    EXPECT_THAT(rank.why(), HasSubstr("was destroyed"));
+  });
+}
+
+/// A call that never ends, for nobody else makes it.
+class Endless final {
+ public:
+  explicit Endless(Rank& rank) {
+    EXPECT_EQ(operation_.submit(rank), ARGOSY_OK) << rank.why();
+    running_.get_future().wait();
+  }
+  [[nodiscard]] Ended wait() { return operation_.wait(); }
+
+ private:
+  std::promise<void> running_;
+  Operation operation_{[this](ArgosyHere* here) {
+    running_.set_value();
+    const ArgosyStep barrier = step(ARGOSY_BARRIER, nullptr, nullptr, 0);
+    return argosy_step(here, &barrier);
+  }};
+};
+
+/// Waits until the group accepts nothing any more. Returns what it has accepted until then.
+std::deque<Operation> wait_until_closing(Rank& rank) {
+  std::deque<Operation> accepted;
+  do {
+    std::this_thread::yield();
+    accepted.emplace_back([](ArgosyHere*) { return int{ARGOSY_OK}; });
+  } while (accepted.back().submit(rank) == ARGOSY_OK);
+  return accepted;
+}
+
+TEST(AbiEnding, WhoHasNoTimeCutsShortWhoHas) {
+  OtherStore store;
+  std::barrier together(2);
+  test::run_ranks(2, [&](int number) {
+    Rank rank(store, number, 2, {.timeout_ms = 25'000});
+    ASSERT_NE(rank.group(), nullptr) << rank.why();
+    if (number == 1) {  // rank 0 hosts the store, and waits for who is there
+      Endless endless(rank);
+      const auto start = Clock::now();
+      auto patient =
+          std::async(std::launch::async, [&] { argosy_group_close(rank.group(), 25'000); });
+      auto others = std::async(std::launch::async, [&] { return endless.wait(); });
+      const std::deque<Operation> accepted = wait_until_closing(rank);
+      argosy_group_close(rank.group(), 0);
+      EXPECT_NE(others.get().code, ARGOSY_OK);
+      patient.get();
+      EXPECT_LT(Clock::now() - start, std::chrono::seconds(12));
+    }
+    together.arrive_and_wait();
+  });
+}
+
+TEST(AbiEnding, AllGroupsOfAProcessAreClosedAtOnce) {
+  OtherStore first, second;
+  std::barrier together(2);
+  test::run_ranks(2, [&](int number) {
+    std::array<Rank, 2> ranks{Rank(first, number, 2), Rank(second, number, 2)};
+    together.arrive_and_wait();
+    if (number == 0) {
+      argosy_close_all(1'000);
+    }
+    together.arrive_and_wait();
+    for (Rank& rank : ranks) {
+      Operation operation([](ArgosyHere*) { return int{ARGOSY_OK}; });
+      EXPECT_EQ(operation.submit(rank), ARGOSY_MISUSED);
+      EXPECT_THAT(rank.why(), HasSubstr("was destroyed"));
+    }
+  });
+}
+
+/// What frees its group when it ends, in the thread in which that is told.
+class Last final {
+ public:
+  explicit Last(Rank& rank) : rank_(rank) {}
+
+  static int run(void* /*self*/, ArgosyHere* /*here*/) { return ARGOSY_OK; }
+  static void end(void* self, const ArgosyEnd* /*end*/) {
+    argosy_group_free(static_cast<Last*>(self)->rank_.release());
+    static_cast<Last*>(self)->freed_.set_value();
+  }
+  void wait() { freed_.get_future().get(); }
+
+ private:
+  Rank& rank_;
+  std::promise<void> freed_;
+};
+
+TEST(AbiEnding, AnOperationMayFreeItsGroup) {
+  for (const int waits : {0, 1}) {
+    OtherStore store;
+    test::run_ranks(2, [&](int number) {
+      Rank rank(store, number, 2);
+      ASSERT_NE(rank.group(), nullptr) << rank.why();
+      Last last(rank);
+      const ArgosyOperation operation{.name = "last",
+                                      .type = "",
+                                      .elements = 0,
+                                      .bytes = 0,
+                                      .timeout_ms = 0,
+                                      .waits = waits,
+                                      .body = Last::run,
+                                      .then = Last::end,
+                                      .context = &last};
+      EXPECT_EQ(argosy_submit(rank.group(), &operation, rank.text()), ARGOSY_OK);
+      last.wait();
+    });
+  }
+}
+
+TEST(AbiEnding, AMessageMayFreeItsGroup) {
+  OtherStore store;
+  test::run_ranks(2, [&](int number) {
+    Rank rank(store, number, 2);
+    ASSERT_NE(rank.group(), nullptr) << rank.why();
+    Last last(rank);
+    int value = 5;
+    const ArgosyTransfer transfer{.receives = number,
+                                  .data = &value,
+                                  .bytes = sizeof value,
+                                  .peer = 1 - number,
+                                  .tag = 0,
+                                  .timeout_ms = 0,
+                                  .then = Last::end,
+                                  .context = &last};
+    EXPECT_EQ(argosy_transfer(rank.group(), &transfer, rank.text()), ARGOSY_OK);
+    last.wait();
+  });
+}
+
+/// The others see that it has left: it is closed, and not only forgotten.
+TEST(AbiEnding, AnOperationMayCloseItsGroup) {
+  with_ranks(2, [](Rank& rank, int me) {
+    if (me == 0) {
+      Operation operation([&](ArgosyHere*) {
+        const auto start = Clock::now();
+        argosy_group_close(rank.group(), 5'000);
+        EXPECT_LT(Clock::now() - start, std::chrono::seconds(3)) << "it waits for itself";
+        return int{ARGOSY_OK};
+      });
+      ASSERT_EQ(operation.submit(rank), ARGOSY_OK);
+      EXPECT_EQ(operation.wait().code, ARGOSY_OK);
+      return;
+    }
+    int32_t value = 1;
+    const Ended ended = sum(rank, value);
+    EXPECT_NE(ended.code, ARGOSY_OK);
+    EXPECT_THAT(ended.peers, ElementsAre(0)) << ended.message;
+  });
+}
+
+TEST(AbiEnding, RanksAreNamedByTheirNumbersInTheJobToo) {
+  constexpr std::array<int, 3> kWorld{4, 7, 9};
+  OtherStore store;
+  std::barrier together(3);
+  test::run_ranks(3, [&](int number) {
+    Rank rank(store, number, 3, {.name = "group 1", .world_ranks = kWorld.data()});
+    ASSERT_NE(rank.group(), nullptr) << rank.why();
+    int32_t value = 1;
+    EXPECT_EQ(sum(rank, value).code, ARGOSY_OK);
+    EXPECT_EQ(value, 3);
+    if (number < 2) {
+      const ArgosyStep barrier = step(ARGOSY_BARRIER, nullptr, nullptr, 0);
+      Operation operation([&](ArgosyHere* here) { return argosy_step(here, &barrier); });
+      ASSERT_EQ(operation.submit(rank, true, 300), ARGOSY_OK);
+      const Ended ended = operation.wait();
+      EXPECT_THAT(ended.peers, ElementsAre(2)) << ended.message;
+      EXPECT_THAT(ended.message, HasSubstr("rank 2 (world rank 9)"));
+    }
+    argosy_group_record(rank.group(), rank.text());
+    EXPECT_THAT(rank.why(),
+                HasSubstr("\"rank\": " + std::to_string(kWorld[static_cast<size_t>(number)])));
+    together.arrive_and_wait();
+  });
+}
+
+}  // namespace
+}  // namespace argosy::abi
