@@ -24,13 +24,17 @@ run() {
   local ranks=$1 job=$2
   shift 2
   env "$@" timeout 120 "$argosy" torchrun --log_dir= --nproc_per_node "$ranks" --no_python "$python" "$here/backend_ranks.py" "$job" \
-    >"$scratch/said" 2>"$scratch/errors" || { cat "$scratch/said" "$scratch/errors" >&2; fail "$job on $ranks ranks: exit code $?"; }
+    >"$scratch/said" 2>"$scratch/errors" ||
+    { local code=$?; cat "$scratch/said" "$scratch/errors" >&2; fail "$job on $ranks ranks: exit code $code"; }
   sed -E 's/^\[rank [0-9]+\] //' "$scratch/said" | sort | uniq -c | sed -E 's/^ *//'
 }
 expect() { [[ $2 == "$1" ]] || fail "expected \"$1\", got \"$2\""; }
 
 expect $'2 compared 66\n1 compared 90' "$(run 3 same_as_gloo)" # the last is the root
 expect "3 done" "$(run 3 what_gloo_lacks)"
+expect "3 done" "$(run 3 shapes)"
+expect "3 done" "$(run 3 shapes ARGOSY_BACKEND=gloo)"
+expect "3 done" "$(run 3 parts_of_the_world)"
 expect "3 done" "$(run 3 any_source)"
 expect "2 done" "$(run 2 misuse)"
 [[ $(run 2 ddp) =~ ^2\ trained\ [-0-9.]+$ ]] || fail "the ranks of a training differ: $(run 2 ddp)"

@@ -14,6 +14,7 @@ c10::intrusive_ptr<ProcessGroup> make(const c10::intrusive_ptr<c10d::Store>& sto
                                       const std::string& name,
                                       const std::string& towards,
                                       double timeout) {
+  const py::gil_scoped_release released;  // here, for the lock is needed to keep what this returns
   const std::chrono::milliseconds limit(static_cast<int64_t>(timeout * 1000));
   return c10::make_intrusive<ProcessGroup>(
       store, rank, size, argosy_torch::GroupOptions{name, towards, limit});
@@ -33,7 +34,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
            py::arg("size"),
            py::arg("name"),
            py::arg("towards"),
-           py::arg("timeout"),
-           py::call_guard<py::gil_scoped_release>())
+           py::arg("timeout"))
       .def("flight_record", &ProcessGroup::record, py::call_guard<py::gil_scoped_release>());
 }
