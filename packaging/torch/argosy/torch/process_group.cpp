@@ -1117,7 +1117,7 @@ at::Tensor ProcessGroup::allocateTensor(long size, at::TensorOptions options) {
   ArgosyBlock* block = nullptr;
   if (part > 0) {
     without_interpreter([&] {
-      submit({kAllocate, kUnsetTimeout, true, {}, {}}, [&](const Steps& run) {
+      submit({kAllocate, c10d::kUnsetTimeout, true, {}, {}}, [&](const Steps& run) {
         block = run.share(part * static_cast<size_t>(getSize()));
       })->wait();
     });
