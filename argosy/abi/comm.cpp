@@ -32,6 +32,9 @@ struct ArgosyText {
 struct ArgosyGroup {
   argosy::comm::Group group{};
 };
+struct ArgosyBlock {
+  std::shared_ptr<argosy::transport::SharedBlock> block{};
+};
 struct ArgosyHere {
   argosy::transport::Transport& transport;
   const argosy::Deadline& deadline;
@@ -424,6 +427,18 @@ void run(Transport& transport, const ArgosyStep& step, std::chrono::milliseconds
   throw UsageError("comm.step", "there is no such step: " + std::to_string(step.kind));
 }
 
+/// Runs a step of an operation; what it throws is kept for the operation's end.
+template <typename Step>
+ArgosyCode attempt(ArgosyHere& here, Step step) noexcept {
+  try {
+    step(here.transport, here.deadline.remaining());
+    return ARGOSY_OK;
+  } catch (...) {
+    here.failure = std::current_exception();
+    return outcome_of(here.failure).code;
+  }
+}
+
 comm::Operation::Body body_of(ArgosyBody body, void* context) {
   return [body, context](Transport& transport, const Deadline& deadline) {
     ArgosyHere here{.transport = transport, .deadline = deadline};
@@ -531,14 +546,28 @@ void argosy_group_record(const ArgosyGroup* group, ArgosyText* json) {
   (void)guarded(json, [&] { json->value = group->group.state().family().recorder->to_json(); });
 }
 
+int argosy_is_defined(ArgosyReduction reduction, ArgosyType type) {
+  return static_cast<int>(
+      argosy::transport::is_defined(static_cast<argosy::transport::ReduceOp>(reduction),
+                                    static_cast<argosy::transport::DType>(type)));
+}
 int argosy_step(ArgosyHere* here, const ArgosyStep* step) {
-  try {
-    argosy::abi::run(here->transport, *step, here->deadline.remaining());
-    return ARGOSY_OK;
-  } catch (...) {
-    here->failure = std::current_exception();
-    return argosy::abi::outcome_of(here->failure).code;
-  }
+  return argosy::abi::attempt(
+      *here, [&](auto& transport, auto timeout) { argosy::abi::run(transport, *step, timeout); });
+}
+int argosy_share(ArgosyHere* here, size_t bytes, ArgosyBlock** block) {
+  *block = nullptr;
+  return argosy::abi::attempt(*here, [&](auto& transport, auto timeout) {
+    if (auto shared = transport.share(bytes, timeout)) {
+      *block = std::make_unique<ArgosyBlock>(ArgosyBlock{.block = std::move(shared)}).release();
+    }
+  });
+}
+void* argosy_block_data(const ArgosyBlock* block) {
+  return block->block->bytes().data();
+}
+void argosy_block_free(ArgosyBlock* block) {
+  delete block;
 }
 void argosy_fail(ArgosyHere* here, const char* message) {
   here->failure = std::make_exception_ptr(argosy::Error("comm.operation", message));

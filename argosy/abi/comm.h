@@ -106,6 +106,9 @@ typedef enum ArgosyReduction {
   ARGOSY_BXOR,
 } ArgosyReduction;
 
+/// 0: values of this type have no such reduction.
+int argosy_is_defined(ArgosyReduction reduction, ArgosyType type);
+
 /// One collective between the ranks, as transport::Transport has it. What it does not need is 0.
 typedef struct ArgosyStep {
   ArgosyStepKind kind;
@@ -123,6 +126,16 @@ typedef struct ArgosyStep {
 typedef struct ArgosyHere ArgosyHere;
 /// Does a step, and returns when it is done. Call it only inside a body, in its thread.
 int argosy_step(ArgosyHere* here, const ArgosyStep* step);
+/// Memory that all ranks of the group read and write. An all_reduce of data that lies in one block
+/// on all ranks, at places that do not overlap, sums it where it lies: nothing is copied.
+typedef struct ArgosyBlock ArgosyBlock;
+/// A step too: `block` gets `bytes` bytes, zeros at first, or NULL on every rank, where the ranks
+/// cannot share memory (a group of one, several hosts, Gloo).
+int argosy_share(ArgosyHere* here, size_t bytes, ArgosyBlock** block);
+/// Its first byte, that of a page.
+void* argosy_block_data(const ArgosyBlock* block);
+/// At any time, after the group too. What lies in it stays until the last rank has freed it.
+void argosy_block_free(ArgosyBlock* block);
 /// Says why a body returns something else than ARGOSY_OK, where no step has failed.
 void argosy_fail(ArgosyHere* here, const char* message);
 

@@ -81,6 +81,51 @@ TEST(Abi, AnOperationThatWaitsRunsInTheCallersThread) {
   });
 }
 
+TEST(Abi, SumsLieInMemoryThatAllShare) {
+  constexpr size_t kPart = 4096;
+  with_ranks(2, [](Rank& rank, int me) {
+    ArgosyBlock* block = nullptr;
+    Operation share([&](ArgosyHere* here) { return argosy_share(here, 2 * kPart, &block); });
+    ASSERT_EQ(share.submit(rank, true), ARGOSY_OK);
+    ASSERT_EQ(share.wait().code, ARGOSY_OK);
+    ASSERT_NE(block, nullptr);
+    auto* const parts = static_cast<std::byte*>(argosy_block_data(block));
+    const auto part = [&](int of) {
+      return reinterpret_cast<int32_t*>(parts + static_cast<size_t>(of) * kPart);
+    };
+    EXPECT_EQ(*part(me), 0);
+    *part(me) = me + 1;
+    const ArgosyStep sum = step(ARGOSY_ALL_REDUCE, nullptr, part(me), 1);
+    const ArgosyStep barrier = step(ARGOSY_BARRIER, nullptr, nullptr, 0);
+    Operation add([&](ArgosyHere* here) {
+      const int code = argosy_step(here, &sum);
+      return code == ARGOSY_OK ? argosy_step(here, &barrier) : code;
+    });
+    ASSERT_EQ(add.submit(rank, true), ARGOSY_OK);
+    EXPECT_EQ(*part(0), 3);
+    EXPECT_EQ(*part(1), 3) << "what the other has, too";
+    argosy_group_close(rank.group(), 5'000);
+    EXPECT_EQ(*part(me), 3) << "the memory outlives the group";
+    argosy_block_free(block);
+  });
+}
+
+TEST(Abi, AGroupOfOneSharesNothing) {
+  with_ranks(1, [](Rank& rank, int /*me*/) {
+    ArgosyBlock* block = nullptr;
+    Operation share([&](ArgosyHere* here) { return argosy_share(here, 4096, &block); });
+    ASSERT_EQ(share.submit(rank, true), ARGOSY_OK);
+    EXPECT_EQ(share.wait().code, ARGOSY_OK);
+    EXPECT_EQ(block, nullptr);
+  });
+}
+
+TEST(Abi, KnowsWhichReductionsThereAre) {
+  EXPECT_NE(argosy_is_defined(ARGOSY_BAND, ARGOSY_I64), 0);
+  EXPECT_EQ(argosy_is_defined(ARGOSY_BAND, ARGOSY_F32), 0);
+  EXPECT_EQ(argosy_is_defined(ARGOSY_AVG, ARGOSY_BOOL), 0);
+}
+
 TEST(Abi, WhoLeavesIsNamed) {
   with_ranks(3, [](Rank& rank, int me) {
     if (me == 2) {

@@ -117,10 +117,32 @@ rendezvous::Tls settle_tls(JobDescription& job, const std::string& host) {
   return tls;
 }
 
+/// A pod's name has an address once the cluster has placed the pod. Elsewhere such a name is wrong.
+void wait_for_pod_of_meeting(Session& session) {
+  const NodeOptions& nodes = session.options.nodes;
+  if (!env::get("KUBERNETES_SERVICE_HOST")) {
+    return;
+  }
+  const Deadline deadline = Deadline::after(nodes.timeout);
+  for (bool said = false; !os::resolve_host(nodes.meet_host).ok() && !deadline.expired();) {
+    if (!std::exchange(said, true)) {
+      session.say(fmt::format("[launch] waiting for \"{}\" to get an address from the cluster\n",
+                              nodes.meet_host));
+      session.output.flush();
+    }
+    pollfd signals{session.signals.fd(), POLLIN, 0};
+    (void)::poll(&signals, 1, 500);
+    if (const std::optional<int> signal = next_stop_signal(session.signals)) {
+      throw Interrupted{*signal};
+    }
+  }
+}
+
 /// Waits for the other nodes and makes the job theirs too.
 void meet_other_nodes(Session& session) {
   JobDescription& job = session.job.description;
   job.token = token_of_several(session.options, job);
+  wait_for_pod_of_meeting(session);
   Place place = find_place(session.options.nodes, job.token);
   if (!place.warning.empty()) {
     session.say(fmt::format("[launch] {}\n", place.warning));

@@ -5,7 +5,6 @@
 
 import os
 import sys
-import time
 from datetime import timedelta
 
 import torch
@@ -113,6 +112,76 @@ def what_gloo_lacks():
     print("done")
 
 
+def shapes():
+    """Tensors that are not simply there in order, and operations that want whole tensors."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+
+    def ones_of(rank):
+        return torch.full((2, 3), float(rank))
+
+    whole = torch.empty(size * 2, 3)
+    dist._all_gather_base(whole, ones_of(rank))
+    assert torch.equal(whole, torch.cat([ones_of(other) for other in range(size)]))
+    wide = torch.empty(3, size * 2).t()  # not contiguous
+    dist._all_gather_base(wide, ones_of(rank))
+    assert torch.equal(wide, whole)
+    part = torch.empty(3, 2).t()
+    dist._reduce_scatter_base(part, whole + rank)
+    assert torch.equal(part, (ones_of(rank) + torch.arange(size).float().mean()) * size), part
+    # Rank i sends i + j rows to rank j, each with its own number.
+    rows = [rank + other for other in range(size)]
+    got = torch.empty(sum(rows), 2)
+    dist.all_to_all_single(got, torch.full((sum(rows), 2), float(rank)), rows, rows)
+    assert torch.equal(got, torch.cat([torch.full((rank + other, 2), float(other)) for other in range(size)])), got
+    even = torch.empty(size)
+    dist.all_to_all_single(even, torch.arange(size).float() + 10 * rank)
+    assert torch.equal(even, torch.arange(size).float() * 10 + rank), even
+
+    nothing, number = torch.empty(0), torch.tensor(float(rank))
+    dist.all_reduce(nothing)
+    dist.all_gather([torch.empty(0) for _ in range(size)], nothing)
+    dist.all_reduce(number)
+    assert number.item() == sum(range(size))
+    mean = torch.tensor([7 * rank, -7 * rank])
+    dist.all_reduce(mean, dist.ReduceOp.AVG)
+    total = 7 * sum(range(size))
+    assert mean.tolist() == [total // size, -(total // size)], mean  # truncated
+
+    conjugate = torch.tensor([1 + 2j, 3 - 4j]) * (rank + 1)
+    view = conjugate.conj()  # its memory holds what it is not
+    dist.broadcast(view, 0)
+    assert torch.equal(view, torch.tensor([1 - 2j, 3 + 4j])), view
+    assert torch.equal(conjugate, torch.tensor([1 + 2j, 3 - 4j])), conjugate
+    with torch.inference_mode():
+        transposed = torch.zeros(3, 2).t()
+        if rank == 0:
+            for other in range(1, size):
+                dist.send(torch.arange(6.0).reshape(2, 3), other)
+        else:
+            dist.recv(transposed, 0)
+            assert torch.equal(transposed, torch.arange(6.0).reshape(2, 3)), transposed
+    print("done")
+
+
+def parts_of_the_world():
+    """Groups of some ranks, and of one."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    evens = dist.new_group(range(0, size, 2))
+    alone = [dist.new_group([other]) for other in range(size)][rank]
+    if rank % 2 == 0:
+        tensor = torch.tensor([rank])
+        dist.all_reduce(tensor, group=evens)
+        assert tensor.item() == sum(range(0, size, 2))
+        dist.broadcast(tensor, 0, group=evens)
+    got = torch.empty(3)
+    dist.all_to_all_single(got, torch.arange(3.0), group=alone)
+    assert torch.equal(got, torch.arange(3.0))
+    refused(lambda: dist.all_to_all_single(torch.empty(2), torch.ones(16), group=alone), "invalid split sizes")
+    refused(lambda: dist.all_reduce(torch.ones(2), dist.ReduceOp.BAND, group=alone), "no such reduction")
+    dist.barrier()
+    print("done")
+
+
 def any_source():
     rank, size = dist.get_rank(), dist.get_world_size()
     if rank != 0:
@@ -158,12 +227,35 @@ def ddp():
     print("trained", float(ours.double().sum()))
 
 
+def buckets():
+    """From PyTorch 2.7 on the buckets of DDP lie in memory that the ranks share, and outlive the group."""
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 3), gradient_as_bucket_view=True)
+    for _ in range(3):
+        model.zero_grad()
+        model(torch.full((2, 3), float(dist.get_rank() + 1))).sum().backward()
+    operations = [operation["op"] for operation in argosy.torch.flight_record()]
+    offered = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 7)
+    assert ("allocate_tensor" in operations) == offered, operations
+    dist.destroy_process_group()
+    mean = sum(range(1, 1 + int(os.environ["WORLD_SIZE"]))) / int(os.environ["WORLD_SIZE"])
+    assert torch.equal(model.module.weight.grad, torch.full((3, 3), 2 * mean)), model.module.weight.grad
+    print("done")
+
+
 def bits():
     """A sum whose bits depend on its order, as a number: the test compares transports."""
     generator = torch.Generator().manual_seed(7 + dist.get_rank())
     tensor = torch.randn(10_001, generator=generator) * 10 ** torch.randint(-6, 7, (10_001,), generator=generator).float()
     dist.all_reduce(tensor)
     print("bits", tensor.view(torch.int32).to(torch.int64).mul(torch.arange(10_001)).sum().item())
+
+
+def everybody_asked():
+    """Rank 0 returns when all who live have called this."""
+    store, rank, size = dist.distributed_c10d._get_default_store(), dist.get_rank(), dist.get_world_size()
+    store.set(f"asked {rank}", "")
+    if rank == 0:
+        store.wait([f"asked {other}" for other in range(size - 1)])
 
 
 def death():
@@ -180,7 +272,7 @@ def death():
         last = argosy.torch.flight_record()[-1]
         assert last["op"] == "all_reduce" and last["state"] == "failed", last
         print("named", flush=True)
-        time.sleep(2 if rank == 0 else 0)  # the others ask its store, which ends with it
+        everybody_asked()  # rank 0's store, which ends with it
         os._exit(0)
     raise AssertionError("the all_reduce with a dead rank has ended well")
 
@@ -191,19 +283,32 @@ def broadcast_from(root):
     return options
 
 
+def refused(call, words):
+    try:
+        call()
+    except (RuntimeError, ValueError) as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError(words)
+
+
 def misuse():
     """What cannot work says so, and the group goes on."""
+    size = dist.get_world_size()
+    expanded = torch.empty(1).expand(4)
     for call, words in [
         (lambda: dist.all_reduce(torch.ones(2, dtype=torch.int16)), "cannot be reduced; expected Float"),
         (lambda: dist.group.WORLD.broadcast([torch.ones(2)], broadcast_from(9)).wait(), "invalid root rank: 9"),
-        (lambda: dist.all_gather([torch.empty(3)] * dist.get_world_size(), torch.ones(2)), "expected as many elements"),
+        (lambda: dist.all_gather([torch.empty(3)] * size, torch.ones(2)), "expected as many elements"),
+        (lambda: dist.all_reduce(torch.ones(2), dist.ReduceOp.BAND), "no such reduction"),
+        (lambda: dist.all_reduce(torch.ones(2, dtype=torch.bool), dist.ReduceOp.AVG), "no such reduction"),
+        (lambda: dist.all_reduce_coalesced([torch.ones(2)], dist.ReduceOp.BXOR), "no such reduction"),
+        (lambda: dist.recv(expanded, 0), "several elements lie at one place"),
+        (lambda: dist.broadcast(expanded, 0), "several elements lie at one place"),
+        (lambda: dist.all_to_all_single(torch.empty(2), torch.empty(2), [3, -1], [3, -1]), "is negative"),
+        (lambda: dist.all_to_all_single(torch.empty(2), torch.empty(4)), "invalid split sizes"),
     ]:
-        try:
-            call()
-        except (RuntimeError, ValueError) as error:
-            assert words in str(error), error
-        else:
-            raise AssertionError(words)
+        refused(call, words)
     tensor = torch.ones(1)
     dist.all_reduce(tensor)
     assert tensor.item() == dist.get_world_size()
@@ -213,7 +318,8 @@ def misuse():
 def main():
     dist.init_process_group("argosy", timeout=timedelta(seconds=30))
     globals()[sys.argv[1]]()
-    dist.destroy_process_group()
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":

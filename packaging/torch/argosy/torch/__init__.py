@@ -41,7 +41,15 @@ def _name(group_id):
     return "world" if group_id in ("", "0", "default_pg") else f"group {group_id}"
 
 
+def _offer_memory():
+    """DistributedDataParallel takes its buckets from the backend where this is 0. NCCL would give its own too: where the
+    process has a GPU, that stays for its user to decide."""
+    if not torch.cuda.is_available():
+        os.environ.setdefault("DDP_DISABLE_COMM_MEM", "0")
+
+
 def _create(store, rank, size, timeout, group_id, world_ranks):
+    _offer_memory()
     return _C.ProcessGroupArgosy(
         store,
         rank,

@@ -21,7 +21,11 @@ namespace argosy_torch {
   X(argosy_group_free)      \
   X(argosy_close_all)       \
   X(argosy_group_record)    \
+  X(argosy_is_defined)      \
   X(argosy_step)            \
+  X(argosy_share)           \
+  X(argosy_block_data)      \
+  X(argosy_block_free)      \
   X(argosy_fail)            \
   X(argosy_submit)          \
   X(argosy_transfer)

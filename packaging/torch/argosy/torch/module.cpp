@@ -15,6 +15,7 @@ c10::intrusive_ptr<ProcessGroup> make(const c10::intrusive_ptr<c10d::Store>& sto
                                       const std::string& towards,
                                       double timeout,
                                       const std::vector<int>& world_ranks) {
+  const py::gil_scoped_release released;  // here, for the lock is needed to keep what this returns
   const std::chrono::milliseconds limit(static_cast<int64_t>(timeout * 1000));
   return c10::make_intrusive<ProcessGroup>(
       store, rank, size, argosy_torch::GroupOptions{name, towards, limit, world_ranks});
@@ -35,7 +36,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
            py::arg("name"),
            py::arg("towards"),
            py::arg("timeout"),
-           py::arg("world_ranks"),
-           py::call_guard<py::gil_scoped_release>())
+           py::arg("world_ranks"))
       .def("flight_record", &ProcessGroup::record, py::call_guard<py::gil_scoped_release>());
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include <ATen/MemoryOverlap.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 namespace argosy_torch {
@@ -109,6 +110,11 @@ int64_t bytes_of(const at::Tensor& tensor) {
   return static_cast<int64_t>(tensor.nbytes());
 }
 
+// A view may stand for its conjugate or its negative, and the memory holds neither.
+bool lies_in_order(const at::Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+
 // What an operation reads: the tensor itself where its elements lie in order.
 at::Tensor to_read(const char* op, const at::Tensor& tensor) {
   check(op, tensor);
@@ -121,8 +127,15 @@ class Written {
   Written() = default;
   Written(const char* op, const at::Tensor& tensor) : tensor_(tensor) {
     check(op, tensor);
-    memory_ =
-        tensor.is_contiguous() ? tensor : at::empty_like(tensor, at::MemoryFormat::Contiguous);
+    TORCH_CHECK(at::has_internal_overlap(tensor) != at::MemOverlap::Yes,
+                "argosy: ",
+                op,
+                " into a tensor of which several elements lie at one place: sizes ",
+                tensor.sizes(),
+                ", strides ",
+                tensor.strides(),
+                ". Call clone() before.");
+    memory_ = lies_in_order(tensor) ? tensor : at::empty_like(tensor, at::MemoryFormat::Contiguous);
   }
   // With what the tensor holds, for operations that read it too.
   static Written with_contents(const char* op, const at::Tensor& tensor) {
@@ -202,11 +215,17 @@ ArgosyStep moves(
   return step;
 }
 
-ArgosyStep sums(ArgosyStepKind kind, const at::Tensor& memory, ArgosyReduction reduction) {
+// Over the elements of `memory`, in place.
+ArgosyStep sums(ArgosyStepKind kind, const at::Tensor& memory, const c10d::ReduceOp& op) {
   ArgosyStep step{};
   step.kind = kind;
   step.type = type_of(memory);
-  step.reduction = reduction;
+  step.reduction = reduction_of(op);
+  TORCH_CHECK(library().argosy_is_defined(step.reduction, step.type) != 0,
+              "argosy: tensors of ",
+              memory.scalar_type(),
+              " have no such reduction: BAND, BOR and BXOR are for integers and bool, AVG is not "
+              "for bool.");
   step.output = memory.data_ptr();
   step.count = memory.numel();
   return step;
@@ -298,6 +317,7 @@ constexpr Title kAllToAllBase{
 constexpr Title kSend{c10d::OpType::SEND, "send", "argosy:send"};
 constexpr Title kRecv{c10d::OpType::RECV, "recv", "argosy:recv"};
 constexpr Title kRecvAny{c10d::OpType::RECVANYSOURCE, "recv_any_source", "argosy:recvAnySource"};
+constexpr Title kAllocate{c10d::OpType::UNKNOWN, "allocate_tensor", "argosy:allocate_tensor"};
 constexpr Title kBarrier{c10d::OpType::BARRIER, "barrier", "argosy:barrier"};
 
 }  // namespace
@@ -306,6 +326,14 @@ void Steps::operator()(const ArgosyStep& step) const {
   if (const int code = library().argosy_step(here_, &step); code != ARGOSY_OK) {
     throw StepFailed{code};
   }
+}
+
+ArgosyBlock* Steps::share(size_t bytes) const {
+  ArgosyBlock* block = nullptr;
+  if (const int code = library().argosy_share(here_, bytes, &block); code != ARGOSY_OK) {
+    throw StepFailed{code};
+  }
+  return block;
 }
 
 namespace {
@@ -371,9 +399,14 @@ struct Job {
   std::function<void(const Steps&)> body;
 };
 
+// What copies in a thread of the group's: it is nothing that autograd or inference mode hear of.
+struct InGroupsThread {
+  at::NoGradGuard no_grad{};
+  at::AutoDispatchBelowADInplaceOrView below{};
+};
+
 int run_job(void* context, ArgosyHere* here) {
-  const at::NoGradGuard no_grad;
-  const at::AutoDispatchBelowADInplaceOrView below;
+  const InGroupsThread guards;
   try {
     static_cast<Job*>(context)->body(Steps(here));
     return ARGOSY_OK;
@@ -442,7 +475,7 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce(Tensors& tensors,
     return allreduce_sparse(tensors, opts);
   }
   const Written data = Written::with_contents("all_reduce", tensor);
-  const ArgosyStep step = sums(ARGOSY_ALL_REDUCE, data.memory(), reduction_of(opts.reduceOp));
+  const ArgosyStep step = sums(ARGOSY_ALL_REDUCE, data.memory(), opts.reduceOp);
   return submit({kAllReduce, opts.timeout, waits(opts), tensors, tensors}, [=](const Steps& run) {
     run(step);
     data.finish();
@@ -457,11 +490,8 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce_coalesced(
     check_same("all_reduce_coalesced", tensors[0], tensor);
   }
   const Flat all("all_reduce_coalesced", tensors);
+  ArgosyStep step = sums(ARGOSY_ALL_REDUCE, tensors[0], opts.reduceOp);
   all.take();
-  ArgosyStep step{};
-  step.kind = ARGOSY_ALL_REDUCE;
-  step.type = type_of(tensors[0]);
-  step.reduction = reduction_of(opts.reduceOp);
   step.output = all.data();
   step.count = all.bytes() / static_cast<int64_t>(tensors[0].element_size());
   return submit({kAllReduces, opts.timeout, waits(opts), tensors, tensors}, [=](const Steps& run) {
@@ -558,7 +588,7 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce_sparse(Tensors& tensors,
 ProcessGroup::WorkPtr ProcessGroup::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) {
   at::Tensor& tensor = only("reduce", tensors);
   const Written data = Written::with_contents("reduce", tensor);
-  ArgosyStep step = sums(ARGOSY_REDUCE, data.memory(), reduction_of(opts.reduceOp));
+  ArgosyStep step = sums(ARGOSY_REDUCE, data.memory(), opts.reduceOp);
   step.root = checked_root("reduce", opts.rootRank, getSize());
   return submit({kReduce, opts.timeout, waits(opts), tensors, tensors}, [=](const Steps& run) {
     run(step);
@@ -773,7 +803,7 @@ ProcessGroup::WorkPtr ProcessGroup::reduce_scatter(Tensors& outputs,
   const Written mine("reduce_scatter", output);
   const Flat all("reduce_scatter", list);
   all.take();
-  const ArgosyStep sum = sums(ARGOSY_REDUCE_SCATTER, mine.memory(), reduction_of(opts.reduceOp));
+  const ArgosyStep sum = sums(ARGOSY_REDUCE_SCATTER, mine.memory(), opts.reduceOp);
   return submit({kReduceScatter, opts.timeout, waits(opts), list, outputs},
                 [=, rank = getRank(), size = getSize()](const Steps& run) {
                   if (all.even()) {
@@ -806,7 +836,7 @@ ProcessGroup::WorkPtr ProcessGroup::_reduce_scatter_base(at::Tensor& output,
   check_gathered("reduce_scatter_tensor", input, output, getSize());
   const at::Tensor all = to_read("reduce_scatter_tensor", input);
   const Written mine("reduce_scatter_tensor", output);
-  ArgosyStep step = sums(ARGOSY_REDUCE_SCATTER, mine.memory(), reduction_of(opts.reduceOp));
+  ArgosyStep step = sums(ARGOSY_REDUCE_SCATTER, mine.memory(), opts.reduceOp);
   step.input = all.data_ptr();
   return submit({kReduceScatterBase, opts.timeout, waits(opts), {input}, {output}},
                 [=](const Steps& run) {
@@ -826,18 +856,18 @@ ProcessGroup::WorkPtr ProcessGroup::reduce_scatter_tensor_coalesced(
               " outputs: expected as many, and one or more");
   Tensors all;
   std::vector<Written> mine;
+  std::vector<ArgosyStep> steps;
   for (size_t i = 0; i < inputs.size(); ++i) {
     check_gathered("reduce_scatter_tensor_coalesced", inputs[i], outputs[i], getSize());
     all.push_back(to_read("reduce_scatter_tensor_coalesced", inputs[i]));
     mine.emplace_back("reduce_scatter_tensor_coalesced", outputs[i]);
-    (void)type_of(inputs[i]);
+    steps.push_back(sums(ARGOSY_REDUCE_SCATTER, mine[i].memory(), opts.reduceOp));
+    steps[i].input = all[i].data_ptr();
   }
   return submit({kReduceScatters, opts.timeout, waits(opts), inputs, outputs},
-                [=, reduction = reduction_of(opts.reduceOp)](const Steps& run) {
+                [=](const Steps& run) {
                   for (size_t i = 0; i < all.size(); ++i) {
-                    ArgosyStep step = sums(ARGOSY_REDUCE_SCATTER, mine[i].memory(), reduction);
-                    step.input = all[i].data_ptr();
-                    run(step);
+                    run(steps[i]);
                     mine[i].finish();
                   }
                 });
@@ -869,12 +899,28 @@ std::vector<int64_t> split_bytes(const at::Tensor& tensor,
               size,
               " ranks, and add up to ",
               tensor.size(0));
+  TORCH_CHECK(std::all_of(splits.begin(), splits.end(), [](int64_t one) { return one >= 0; }),
+              "argosy: all_to_all_single: a split size of the ",
+              what,
+              " is negative");
   std::vector<int64_t> bytes(splits);
   const int64_t row = tensor.size(0) == 0 ? 0 : bytes_of(tensor) / tensor.size(0);
   for (int64_t& one : bytes) {
     one *= row;
   }
   return bytes;
+}
+
+// What a rank sends to itself is what it receives. The others' sizes are compared on the way.
+void check_exchange(const char* op, int64_t sent, int64_t received) {
+  TORCH_CHECK(sent == received,
+              "argosy: ",
+              op,
+              ": this rank sends itself ",
+              sent,
+              " bytes and receives ",
+              received,
+              ": invalid split sizes, expected the same");
 }
 
 void exchange(const Steps& run,
@@ -900,6 +946,8 @@ ProcessGroup::WorkPtr ProcessGroup::alltoall_base(at::Tensor& output,
   const Written got("all_to_all_single", output);
   const std::vector<int64_t> sends = split_bytes(sent, input_splits, getSize(), "input");
   const std::vector<int64_t> receives = split_bytes(output, output_splits, getSize(), "output");
+  const auto me = static_cast<size_t>(getRank());
+  check_exchange("all_to_all_single", sends[me], receives[me]);
   return submit({kAllToAllBase, opts.timeout, waits(opts), {input}, {output}},
                 [=](const Steps& run) {
                   exchange(run, sent.data_ptr(), sends.data(), got.data(), receives.data());
@@ -914,6 +962,7 @@ ProcessGroup::WorkPtr ProcessGroup::alltoall(Tensors& outputs,
   check_list("all_to_all", inputs, getSize(), "an input");
   const Flat sent("all_to_all", inputs);
   const Flat got("all_to_all", outputs);
+  check_exchange("all_to_all", sent.counts()[getRank()], got.counts()[getRank()]);
   sent.take();
   return submit({kAllToAll, opts.timeout, waits(opts), inputs, outputs}, [=](const Steps& run) {
     exchange(run, sent.data(), sent.counts(), got.data(), got.counts());
@@ -932,11 +981,21 @@ struct Message {
 
 void end_message(void* context, const ArgosyEnd* end) {
   const std::unique_ptr<Message> it(static_cast<Message*>(context));
-  if (end->code == ARGOSY_OK && it->written.memory().defined()) {
-    const at::NoGradGuard no_grad;
-    it->written.finish();
+  if (end->code != ARGOSY_OK || !it->written.memory().defined()) {
+    it->work->end(*end);
+    return;
   }
-  it->work->end(*end);
+  ArgosyEnd so = *end;
+  std::string why;
+  try {
+    const InGroupsThread here;
+    it->written.finish();
+  } catch (const std::exception& e) {
+    why = e.what();
+    so.code = ARGOSY_FAILED;
+    so.message = why.c_str();
+  }
+  it->work->end(so);
 }
 
 uint32_t tag_of(int tag) {
@@ -1027,6 +1086,30 @@ void ProcessGroup::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_
     std::rethrow_exception(error_of(what + "\n" + e.what()));
   }
 }
+
+#ifdef ARGOSY_TORCH_ALLOCATES
+// Each rank's part begins with a page.
+at::Tensor ProcessGroup::allocateTensor(long size, at::TensorOptions options) {
+  constexpr size_t kPage = 4096;
+  const size_t bytes = static_cast<size_t>(size) * options.dtype().itemsize();
+  const size_t part = (bytes + kPage - 1) / kPage * kPage;
+  ArgosyBlock* block = nullptr;
+  if (part > 0) {
+    without_interpreter([&] {
+      submit({kAllocate, c10d::kUnsetTimeout, true, {}, {}}, [&](const Steps& run) {
+        block = run.share(part * static_cast<size_t>(getSize()));
+      })->wait();
+    });
+  }
+  if (block == nullptr) {
+    return at::empty({size}, options);
+  }
+  char* const mine = static_cast<char*>(library().argosy_block_data(block)) +
+                     part * static_cast<size_t>(getRank());
+  return at::from_blob(
+      mine, {size}, [block](void* /*data*/) { library().argosy_block_free(block); }, options);
+}
+#endif
 
 void ProcessGroup::setTimeout(std::chrono::milliseconds timeout) {
   timeout_ms_ = timeout.count();

@@ -19,6 +19,8 @@ class Steps {
   explicit Steps(ArgosyHere* here) : here_(here) {}
   // Throws StepFailed, which the operation's end explains.
   void operator()(const ArgosyStep& step) const;
+  // See argosy_share(). Throws likewise.
+  ArgosyBlock* share(size_t bytes) const;
 
  private:
   ArgosyHere* here_;
@@ -99,8 +101,19 @@ class ProcessGroup final : public Base {
   WorkPtr barrier(const c10d::BarrierOptions& opts) override;
   void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) override;
 
+#ifdef ARGOSY_TORCH_ALLOCATES
+  // Memory in which an all_reduce copies nothing: DistributedDataParallel has its buckets here.
+  // Collective.
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override;
+  bool supportsTensorAlloc(c10::DeviceIndex device) override {
+    return device < 0;
+  }
+#endif
+
   // Of operations so far: the same on all ranks.
-  uint64_t getSequenceNumberForGroup() override { return static_cast<uint64_t>(next_.load()); }
+  uint64_t getSequenceNumberForGroup() override {
+    return static_cast<uint64_t>(next_.load());
+  }
   void setSequenceNumberForGroup() override {}
   void setTimeout(std::chrono::milliseconds timeout);
   void shutdown();

@@ -19,6 +19,11 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #endif
 
+// From PyTorch 2.7 on a backend may give the memory of what it reduces.
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 7)
+#define ARGOSY_TORCH_ALLOCATES
+#endif
+
 namespace argosy_torch {
 
 #if TORCH_VERSION_MAJOR >= 2
