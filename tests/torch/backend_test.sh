@@ -33,6 +33,11 @@ run_program() {
 }
 expect() { [[ $2 == "$1" ]] || fail "expected \"$1\", got \"$2\""; }
 
+awk '/^```python$/ { on = 1; next } /^```$/ { on = 0 } on' "$source_root/docs/guides/python.md" >"$scratch/train.py"
+timeout 120 "$argosy" torchrun --log_dir= --nproc_per_node 2 --no_python "$python" "$scratch/train.py" >"$scratch/said" ||
+  fail "the guide's program does not run: $(cat "$scratch/said")"
+[[ $(grep -c '^\[rank [01]\] rank [01]: loss 0\.[0-9]*$' "$scratch/said") -eq 2 ]] || fail "the guide's program says $(cat "$scratch/said")"
+
 expect $'2 compared 66\n1 compared 90' "$(run 3 same_as_gloo)" # the last is the root
 expect "3 done" "$(run 3 what_gloo_lacks)"
 expect "3 done" "$(run 3 shapes)"

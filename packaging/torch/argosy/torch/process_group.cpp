@@ -1,6 +1,7 @@
 #include "process_group.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <utility>
 
@@ -93,14 +94,21 @@ void check(const char* op, const at::Tensor& tensor) {
               ": expected a dense one. Call to_dense() before.");
 }
 
-// The one tensor that an operation is called with.
+// The one entry of a list that an operation is called with. These checks have Gloo's words.
 template <typename T>
-T& only(const char* op, std::vector<T>& list) {
-  TORCH_CHECK(!list.empty(), "argosy: ", op, " requires non-empty tensor list");
+T& only(const char* op, std::vector<T>& list, const char* what = "tensor list") {
+  TORCH_CHECK(!list.empty(),
+              "argosy: ",
+              op,
+              " requires a single-element ",
+              what,
+              ", got none: requires non-empty tensor list");
   TORCH_CHECK(list.size() == 1,
               "argosy: ",
               op,
-              " takes one tensor per process, got ",
+              " requires a single-element ",
+              what,
+              ", got ",
               list.size(),
               ". Call it for each of them.");
   return list[0];
@@ -242,27 +250,44 @@ int checked_root(const char* op, int64_t root, int size) {
   return static_cast<int>(root);
 }
 
+// `what` is "input" or "output".
 void check_list(const char* op, const Tensors& list, int size, const char* what) {
   TORCH_CHECK(static_cast<int>(list.size()) == size,
               "argosy: ",
               op,
-              " needs ",
+              ": Incorrect ",
               what,
-              " for each of ",
-              size,
-              " ranks, got ",
-              list.size());
+              " list size ",
+              list.size(),
+              ". ",
+              static_cast<char>(std::toupper(what[0])),
+              what + 1,
+              " list size should be ",
+              size);
 }
 
-void check_same(const char* op, const at::Tensor& one, const at::Tensor& other) {
-  TORCH_CHECK(one.scalar_type() == other.scalar_type(),
+// Values that go from the one to the other.
+void check_same(const char* op, const at::Tensor& from, const at::Tensor& to) {
+  TORCH_CHECK(from.scalar_type() == to.scalar_type(),
               "argosy: ",
               op,
               " from ",
-              one.scalar_type(),
+              from.scalar_type(),
               " to ",
-              other.scalar_type(),
+              to.scalar_type(),
               ": invalid tensor type, expected the same on both sides");
+}
+
+void check_fits(const char* op, const at::Tensor& from, const at::Tensor& to) {
+  check_same(op, from, to);
+  TORCH_CHECK(from.numel() == to.numel(),
+              "argosy: ",
+              op,
+              " of ",
+              from.sizes(),
+              " into ",
+              to.sizes(),
+              ": invalid tensor size, expected as many elements");
 }
 
 int set_in(void* store, const char* key, const char* value, ArgosyText* why) {
@@ -577,7 +602,8 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce_sparse(Tensors& tensors,
                                                      const c10d::AllreduceOptions& opts) {
   at::Tensor tensor = only("all_reduce_sparse", tensors);
   TORCH_CHECK(tensor.device().is_cpu() && reduction_of(opts.reduceOp) == ARGOSY_SUM,
-              "argosy: sparse tensors are summed, on the CPU: expected SUM");
+              "argosy: all_reduce of sparse tensors: unsupported reduction operation, or no tensor "
+              "on the CPU. Expected SUM.");
   return submit({kSparse, opts.timeout, waits(opts), tensors, tensors},
                 [=, size = getSize()](const Steps& run) {
                   at::Tensor result = tensor;
@@ -601,17 +627,12 @@ ProcessGroup::WorkPtr ProcessGroup::allgather(std::vector<Tensors>& outputs,
                                               const c10d::AllgatherOptions& opts) {
   at::Tensor& input = only("all_gather", inputs);
   Tensors& list = only("all_gather", outputs);
-  check_list("all_gather", list, getSize(), "an output");
+  check_list("all_gather", list, getSize(), "output");
   const at::Tensor mine = to_read("all_gather", input);
   for (const at::Tensor& output : list) {
     check_same("all_gather", input, output);
   }
-  TORCH_CHECK(bytes_of(list[static_cast<size_t>(getRank())]) == bytes_of(input),
-              "argosy: all_gather of ",
-              input.sizes(),
-              " into ",
-              list[static_cast<size_t>(getRank())].sizes(),
-              ": invalid tensor size, expected as many elements");
+  check_fits("all_gather", input, list[static_cast<size_t>(getRank())]);
   const Flat all("all_gather", list);
   return submit({kAllGather, opts.timeout, waits(opts), inputs, list}, [=](const Steps& run) {
     ArgosyStep step = moves(all.even() ? ARGOSY_ALL_GATHER : ARGOSY_ALL_GATHER_V,
@@ -716,26 +737,20 @@ ProcessGroup::WorkPtr ProcessGroup::allgather_coalesced(std::vector<Tensors>& ou
 ProcessGroup::WorkPtr ProcessGroup::gather(std::vector<Tensors>& outputs,
                                            Tensors& inputs,
                                            const c10d::GatherOptions& opts) {
-  at::Tensor& input = only("gather", inputs);
-  const at::Tensor mine = to_read("gather", input);
   const int root = checked_root("gather", opts.rootRank, getSize());
+  at::Tensor& input = only("gather", inputs, "input tensor list");
+  const at::Tensor mine = to_read("gather", input);
   Flat all;
   Tensors results;
   if (getRank() == root) {
-    results = only("gather", outputs);
-    check_list("gather", results, getSize(), "an output");
+    results = only("gather", outputs, "output list");
+    check_list("gather", results, getSize(), "output");
     for (const at::Tensor& output : results) {
-      check_same("gather", input, output);
-      TORCH_CHECK(output.sizes() == input.sizes(),
-                  "argosy: gather of ",
-                  input.sizes(),
-                  " into ",
-                  output.sizes(),
-                  ": invalid tensor size, expected the same");
+      check_fits("gather", input, output);
     }
     all = Flat("gather", results);
   } else {
-    TORCH_CHECK(outputs.empty(), "argosy: gather takes no outputs where the rank is not the root");
+    TORCH_CHECK(outputs.empty(), "argosy: gather requires empty output on non-root");
   }
   return submit(
       {kGather, opts.timeout, waits(opts), inputs, results},
@@ -751,26 +766,20 @@ ProcessGroup::WorkPtr ProcessGroup::gather(std::vector<Tensors>& outputs,
 ProcessGroup::WorkPtr ProcessGroup::scatter(Tensors& outputs,
                                             std::vector<Tensors>& inputs,
                                             const c10d::ScatterOptions& opts) {
-  at::Tensor& output = only("scatter", outputs);
-  const Written mine("scatter", output);
   const int root = checked_root("scatter", opts.rootRank, getSize());
+  at::Tensor& output = only("scatter", outputs, "output tensor list");
+  const Written mine("scatter", output);
   Flat all;
   if (getRank() == root) {
-    const Tensors& list = only("scatter", inputs);
-    check_list("scatter", list, getSize(), "an input");
+    const Tensors& list = only("scatter", inputs, "input list");
+    check_list("scatter", list, getSize(), "input");
     for (const at::Tensor& input : list) {
-      check_same("scatter", input, output);
-      TORCH_CHECK(output.sizes() == input.sizes(),
-                  "argosy: scatter of ",
-                  input.sizes(),
-                  " into ",
-                  output.sizes(),
-                  ": invalid tensor size, expected the same");
+      check_fits("scatter", input, output);
     }
     all = Flat("scatter", list);
     all.take();
   } else {
-    TORCH_CHECK(inputs.empty(), "argosy: scatter takes no inputs where the rank is not the root");
+    TORCH_CHECK(inputs.empty(), "argosy: scatter requires empty input on non-root");
   }
   return submit(
       {kScatter, opts.timeout, waits(opts), getRank() == root ? inputs[0] : Tensors{}, outputs},
@@ -789,17 +798,11 @@ ProcessGroup::WorkPtr ProcessGroup::reduce_scatter(Tensors& outputs,
                                                    const c10d::ReduceScatterOptions& opts) {
   at::Tensor& output = only("reduce_scatter", outputs);
   const Tensors& list = only("reduce_scatter", inputs);
-  check_list("reduce_scatter", list, getSize(), "an input");
+  check_list("reduce_scatter", list, getSize(), "input");
   for (const at::Tensor& input : list) {
     check_same("reduce_scatter", input, output);
   }
-  const at::Tensor& my_part = list[static_cast<size_t>(getRank())];
-  TORCH_CHECK(my_part.numel() == output.numel(),
-              "argosy: reduce_scatter of ",
-              my_part.sizes(),
-              " into ",
-              output.sizes(),
-              ": invalid tensor size, expected as many elements");
+  check_fits("reduce_scatter", list[static_cast<size_t>(getRank())], output);
   const Written mine("reduce_scatter", output);
   const Flat all("reduce_scatter", list);
   all.take();
@@ -958,8 +961,8 @@ ProcessGroup::WorkPtr ProcessGroup::alltoall_base(at::Tensor& output,
 ProcessGroup::WorkPtr ProcessGroup::alltoall(Tensors& outputs,
                                              Tensors& inputs,
                                              const c10d::AllToAllOptions& opts) {
-  check_list("all_to_all", outputs, getSize(), "an output");
-  check_list("all_to_all", inputs, getSize(), "an input");
+  check_list("all_to_all", outputs, getSize(), "output");
+  check_list("all_to_all", inputs, getSize(), "input");
   const Flat sent("all_to_all", inputs);
   const Flat got("all_to_all", outputs);
   check_exchange("all_to_all", sent.counts()[getRank()], got.counts()[getRank()]);
