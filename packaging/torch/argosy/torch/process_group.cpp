@@ -118,11 +118,6 @@ int64_t bytes_of(const at::Tensor& tensor) {
   return static_cast<int64_t>(tensor.nbytes());
 }
 
-// A view may stand for its conjugate or its negative, and the memory holds neither.
-bool lies_in_order(const at::Tensor& tensor) {
-  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
-}
-
 // What an operation reads: the tensor itself where its elements lie in order.
 at::Tensor to_read(const char* op, const at::Tensor& tensor) {
   check(op, tensor);
@@ -143,7 +138,8 @@ class Written {
                 ", strides ",
                 tensor.strides(),
                 ". Call clone() before.");
-    memory_ = lies_in_order(tensor) ? tensor : at::empty_like(tensor, at::MemoryFormat::Contiguous);
+    memory_ =
+        tensor.is_contiguous() ? tensor : at::empty_like(tensor, at::MemoryFormat::Contiguous);
   }
   // With what the tensor holds, for operations that read it too.
   static Written with_contents(const char* op, const at::Tensor& tensor) {
