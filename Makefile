@@ -113,7 +113,7 @@ slurm-check: deps-clusters deps-image ## Train with the bundle and with the imag
 	@packaging/try_slurm.sh build/packages build/image
 
 torch: deps-torch ## PyTorch's backend "argosy" for pip, in build/packages; compiled where it is installed
-	@packaging/torch.sh build/packages
+	@packaging/python_backend.sh torch build/packages
 
 release: deb bundle wheel image ## All packages with checksums and an SBOM, in build/release-files
 	@packaging/release.sh build/deb build/packages build/image build/release-files
