@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds argosy_torch-VERSION.tar.gz: PyTorch's backend, which pip compiles against the PyTorch that it finds.
-#   packaging/python_backend.sh torch OUT
+# Builds argosy_NAME-VERSION.tar.gz: a backend of PyTorch or of Paddle, which pip compiles against the one it finds.
+#   packaging/python_backend.sh torch|paddle OUT
 # Needs what scripts/install_deps.sh torch names. See docs/design/packages.md.
 set -euo pipefail
 umask 022
 cd "$(dirname "$0")/.."
 die() { echo "argosy: $*" >&2; exit 1; }
 
-[[ $# -eq 2 && -f packaging/${1-}/setup.py ]] || die "usage: packaging/python_backend.sh torch OUT"
+[[ $# -eq 2 && -f packaging/${1-}/setup.py ]] || die "usage: packaging/python_backend.sh torch|paddle OUT"
 name=$1
 for tool in patchelf readelf cmake; do
   command -v "$tool" >/dev/null || die "there is no $tool. Run first: scripts/install_deps.sh torch"
