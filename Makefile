@@ -27,7 +27,7 @@ PEERS ?= $(wildcard .venv-peers/bin/python)
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test docs deb deb-check bundle bundle-check wheel wheel-check torch image image-check slurm-check release release-check reproduce test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
+.PHONY: help demo test docs deb deb-check bundle bundle-check wheel wheel-check torch paddle image image-check slurm-check release release-check reproduce test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -113,7 +113,10 @@ slurm-check: deps-clusters deps-image ## Train with the bundle and with the imag
 	@packaging/try_slurm.sh build/packages build/image
 
 torch: deps-torch ## PyTorch's backend "argosy" for pip, in build/packages; compiled where it is installed
-	@packaging/torch.sh build/packages
+	@packaging/python_backend.sh torch build/packages
+
+paddle: deps-torch ## Paddle's process groups over Argosy for pip, in build/packages; compiled where it is installed
+	@packaging/python_backend.sh paddle build/packages
 
 release: deb bundle wheel image ## All packages with checksums and an SBOM, in build/release-files
 	@packaging/release.sh build/deb build/packages build/image build/release-files

@@ -391,6 +391,9 @@ void run(Transport& transport, const ArgosyStep& step, std::chrono::milliseconds
   const auto type = static_cast<DType>(step.type);
   const auto reduction = static_cast<ReduceOp>(step.reduction);
   const auto counts = [&](const int64_t* of_ranks) {
+    if (of_ranks == nullptr) {
+      throw UsageError("comm.step", "a count for each rank is needed, got none");
+    }
     return transport::Counts(of_ranks, static_cast<size_t>(transport.size()));
   };
   switch (step.kind) {

@@ -157,6 +157,20 @@ TEST(Abi, WhatABodyFailsByIsTold) {
   });
 }
 
+TEST(Abi, AStepWithoutTheCountsThatItNeedsFails) {
+  for (const ArgosyStepKind kind : {ARGOSY_ALL_TO_ALL_V, ARGOSY_ALL_GATHER_V}) {
+    with_ranks(2, [kind](Rank& rank, int /*me*/) {
+      int32_t sent = 0, got = 0;
+      const ArgosyStep uncounted = step(kind, &sent, &got, 0);
+      Operation operation([&](ArgosyHere* here) { return argosy_step(here, &uncounted); });
+      ASSERT_EQ(operation.submit(rank, true), ARGOSY_OK);
+      const Ended ended = operation.wait();
+      EXPECT_EQ(ended.code, ARGOSY_MISUSED);
+      EXPECT_THAT(ended.message, HasSubstr("a count for each rank is needed"));
+    });
+  }
+}
+
 TEST(Abi, MessagesTellWhoSentThem) {
   with_ranks(3, [](Rank& rank, int me) {
     const auto transfer = [&](Operation& operation, int* value, int peer, bool receives) {

@@ -51,6 +51,13 @@ def peer(args, script, *options, ranks=None):
     return [*torchrun, "--nproc_per_node", ranks or args.nproc, PEERS / script, *options]
 
 
+def paddle_peer(args, script, *options):
+    """A program of peers/ under Paddle's launcher."""
+    logs = args.scratch / "paddle-logs"  # not beside our sources
+    launch = [args.peers, "-m", "paddle.distributed.launch", "--log_dir", logs, "--nproc_per_node", args.nproc]
+    return [*launch, PEERS / script, *options]
+
+
 def pairs_with(args, pairs):
     return pairs if args.peers else []
 

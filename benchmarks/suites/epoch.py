@@ -1,6 +1,6 @@
 """An epoch of Fashion-MNIST, from the files to the accuracy."""
 
-from suites.base import PEERS, Case, Measure, ours, pairs_with, peer, samples_ms, wall_ms, with_peers
+from suites.base import Case, Measure, ours, paddle_peer, pairs_with, peer, samples_ms, wall_ms, with_peers
 
 
 def _check(run, _):
@@ -12,12 +12,6 @@ def _check(run, _):
     return None
 
 
-def _paddle(args, *options):
-    logs = args.scratch / "paddle-logs"  # not beside our sources
-    launch = [args.peers, "-m", "paddle.distributed.launch", "--log_dir", logs, "--nproc_per_node", args.nproc]
-    return [*launch, PEERS / "fashion_mnist_epoch_paddle.py", *options]
-
-
 def cases(args):
     root = ("--root", args.root)
     peers = {}
@@ -25,7 +19,7 @@ def cases(args):
         peers = {
             "torch_default": peer(args, "fashion_mnist_epoch.py", *root),
             "torch_tuned": peer(args, "fashion_mnist_epoch.py", *root, "--tuned"),
-            "paddle": _paddle(args, *root),
+            "paddle": paddle_peer(args, "fashion_mnist_epoch_paddle.py", *root),
         }
     targets = {"torch_default": 0.40, "torch_tuned": 1.0, "paddle": 0.20}
     pairs = pairs_with(args, [("argosy", name, target) for name, target in targets.items()])

@@ -1,16 +1,15 @@
-"""PyTorch's DistributedDataParallel and all_reduce over argosy.torch, beside the same over Gloo."""
+"""PyTorch's and Paddle's DataParallel and all_reduce over argosy.torch and argosy.paddle, beside the same over Gloo."""
 
-from suites.base import Case, Measure, check_step, peer, samples_ms
+from suites.base import Case, Measure, check_step, paddle_peer, peer, samples_ms
 from suites.collectives import SIZES
 
 # The model with next to no arithmetic, and one with much: ours / Gloo's.
 STEPS = {"resnet18_sized": 0.5, "resnet18": 0.9}
 
 
-def _both(args, script, *options):
+def _both(name, over_gloo):
     """The same program over both backends."""
-    over_gloo = peer(args, script, *options)
-    return {"argosy": ["env", "PEER_BACKEND=argosy", *over_gloo], "torch_gloo": over_gloo}
+    return {"argosy": ["env", "PEER_BACKEND=argosy", *over_gloo], name: over_gloo}
 
 
 def _samples_of(size):
@@ -28,7 +27,7 @@ def cases(args):
     yield Case(
         "python",
         "python_all_reduce",
-        _both(args, "all_reduce.py", "--bytes", *[size for _, size, _, _ in SIZES]),
+        _both("torch_gloo", peer(args, "all_reduce.py", "--bytes", *[size for _, size, _, _ in SIZES])),
         [
             Measure(name, "us", _samples_of(size), [("argosy", "torch_gloo", target)], bytes=size)
             for name, size, target, _ in SIZES
@@ -39,7 +38,25 @@ def cases(args):
         yield Case(
             "python",
             f"python_{model}",
-            _both(args, "train_step.py", model),
+            _both("torch_gloo", peer(args, "train_step.py", model)),
             [Measure(f"python_{model}", "ms", samples_ms, [("argosy", "torch_gloo", target)])],
             check_step(exact_end=True),
         )
+    sizes = [size for _, size, _, _ in SIZES]
+    yield Case(
+        "python",
+        "python_paddle_all_reduce",
+        _both("paddle_gloo", paddle_peer(args, "paddle_groups.py", "all_reduce", "--bytes", *sizes)),
+        [
+            Measure(name, "us", _samples_of(size), [("argosy", "paddle_gloo", None)], bytes=size)
+            for name, size, _, _ in SIZES
+        ],
+        _right_sums,
+    )
+    yield Case(
+        "python",
+        "python_paddle_resnet18",
+        _both("paddle_gloo", paddle_peer(args, "paddle_groups.py", "resnet18")),
+        [Measure("python_paddle_resnet18", "ms", samples_ms, [("argosy", "paddle_gloo", None)])],
+        check_step(exact_end=True),
+    )

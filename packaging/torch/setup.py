@@ -24,7 +24,8 @@ setup(
         CppExtension(
             "argosy.torch._C",
             [f"{SOURCES}/module.cpp", f"{SOURCES}/process_group.cpp"],
-            depends=[f"{SOURCES}/{name}.h" for name in ("comm", "library", "process_group", "work")],
+            depends=[f"argosy/{name}.h" for name in ("abi/comm", "abi/library", "torch/process_group", "torch/work")],
+            include_dirs=[str(HERE)],
             extra_compile_args=["-std=c++20", "-O2", "-g0", "-fvisibility=hidden", "-DUSE_DISTRIBUTED"],
             extra_link_args=["-ldl"],
         )

@@ -12,8 +12,8 @@ fail() { echo "torch: $*" >&2; exit 1; }
 "$python" -c 'import torch, setuptools' 2>/dev/null || { echo "skipped: $python has no torch: scripts/install_deps.sh test, or make peers"; exit 77; }
 mkdir -p "$folder"
 cp -ru "$source_root/packaging/torch/." "$folder"
-cp -u "$source_root/argosy/abi/comm.h" "$folder/argosy/torch"
-mkdir -p "$folder/argosy/torch/lib"
+mkdir -p "$folder/argosy/abi" "$folder/argosy/torch/lib"
+cp -u "$source_root"/argosy/abi/{comm,library}.h "$folder/argosy/abi"
 cp -u "$library" "$folder/argosy/torch/lib"
 (cd "$folder" && "$python" setup.py -q build_ext --inplace) >"$folder/compile.log" 2>&1 ||
   { tail -n 30 "$folder/compile.log" >&2; fail "it does not compile"; }

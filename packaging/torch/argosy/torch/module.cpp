@@ -26,7 +26,8 @@ c10::intrusive_ptr<ProcessGroup> make(const c10::intrusive_ptr<c10d::Store>& sto
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   py::module_::import("torch.distributed");  // has the classes that these are made of
   module.def("close_all", &argosy_torch::close_all);
-  module.def("load", [](const std::string& path) { argosy_torch::library().load(path); });
+  module.def("load",
+             [](const std::string& path) { argosy_torch::library().load(path, "argosy.torch"); });
   py::class_<ProcessGroup, argosy_torch::Base, c10::intrusive_ptr<ProcessGroup>>(
       module, "ProcessGroupArgosy")
       .def(py::init(&make),

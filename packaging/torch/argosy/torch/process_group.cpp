@@ -11,11 +11,6 @@
 namespace argosy_torch {
 namespace {
 
-// A step has failed, and the library knows why.
-struct StepFailed {
-  int code;
-};
-
 template <typename Options>
 bool waits(const Options& options) {
   if constexpr (requires { options.asyncOp; }) {
@@ -207,18 +202,6 @@ class Flat {
   at::Tensor memory_;
 };
 
-ArgosyStep moves(
-    ArgosyStepKind kind, const void* input, void* output, int64_t bytes, int root = 0) {
-  ArgosyStep step{};
-  step.kind = kind;
-  step.type = ARGOSY_U8;
-  step.root = root;
-  step.input = input;
-  step.output = output;
-  step.count = bytes;
-  return step;
-}
-
 // Over the elements of `memory`, in place.
 ArgosyStep sums(ArgosyStepKind kind, const at::Tensor& memory, const c10d::ReduceOp& op) {
   ArgosyStep step{};
@@ -292,8 +275,7 @@ int set_in(void* store, const char* key, const char* value, ArgosyText* why) {
     static_cast<c10d::Store*>(store)->set(key, std::vector<uint8_t>(text.begin(), text.end()));
     return ARGOSY_OK;
   } catch (const std::exception& e) {
-    const std::string message = e.what();
-    library().argosy_text_set(why, message.data(), message.size());
+    tell(why, e.what());
     return ARGOSY_FAILED;
   }
 }
@@ -304,11 +286,10 @@ int get_from(void* store, const char* key, int64_t timeout_ms, ArgosyText* value
     auto& other = *static_cast<c10d::Store*>(store);
     other.wait({key}, std::chrono::milliseconds(timeout_ms));
     const std::vector<uint8_t> found = other.get(key);
-    library().argosy_text_set(value, reinterpret_cast<const char*>(found.data()), found.size());
+    tell(value, std::string(found.begin(), found.end()));
     return ARGOSY_OK;
   } catch (const std::exception& e) {
-    const std::string message = e.what();
-    library().argosy_text_set(why, message.data(), message.size());
+    tell(why, e.what());
     return std::chrono::steady_clock::now() >= until ? ARGOSY_TIMED_OUT : ARGOSY_FAILED;
   }
 }
@@ -340,24 +321,6 @@ constexpr Title kRecv{c10d::OpType::RECV, "recv", "argosy:recv"};
 constexpr Title kRecvAny{c10d::OpType::RECVANYSOURCE, "recv_any_source", "argosy:recvAnySource"};
 constexpr Title kAllocate{c10d::OpType::UNKNOWN, "allocate_tensor", "argosy:allocate_tensor"};
 constexpr Title kBarrier{c10d::OpType::BARRIER, "barrier", "argosy:barrier"};
-
-}  // namespace
-
-void Steps::operator()(const ArgosyStep& step) const {
-  if (const int code = library().argosy_step(here_, &step); code != ARGOSY_OK) {
-    throw StepFailed{code};
-  }
-}
-
-ArgosyBlock* Steps::share(size_t bytes) const {
-  ArgosyBlock* block = nullptr;
-  if (const int code = library().argosy_share(here_, bytes, &block); code != ARGOSY_OK) {
-    throw StepFailed{code};
-  }
-  return block;
-}
-
-namespace {
 
 // While the group's thread is waited for, it may let go of a tensor that Python knows.
 template <typename Function>
@@ -428,15 +391,7 @@ struct InGroupsThread {
 
 int run_job(void* context, ArgosyHere* here) {
   const InGroupsThread guards;
-  try {
-    static_cast<Job*>(context)->body(Steps(here));
-    return ARGOSY_OK;
-  } catch (const StepFailed& failed) {
-    return failed.code;
-  } catch (const std::exception& e) {
-    library().argosy_fail(here, e.what());
-    return ARGOSY_FAILED;
-  }
+  return run_steps(here, static_cast<Job*>(context)->body);
 }
 
 void end_job(void* context, const ArgosyEnd* end) {

@@ -13,19 +13,6 @@
 
 namespace argosy_torch {
 
-// What tells a step where it is, and does it.
-class Steps {
- public:
-  explicit Steps(ArgosyHere* here) : here_(here) {}
-  // Throws StepFailed, which the operation's end explains.
-  void operator()(const ArgosyStep& step) const;
-  // See argosy_share(). Throws likewise.
-  ArgosyBlock* share(size_t bytes) const;
-
- private:
-  ArgosyHere* here_;
-};
-
 // What is the same for all calls of an operation.
 struct Title {
   c10d::OpType type;

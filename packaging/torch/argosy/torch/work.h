@@ -11,7 +11,7 @@
 #include <torch/extension.h>
 #include <torch/version.h>
 
-#include "library.h"
+#include "argosy/abi/library.h"
 
 #if TORCH_VERSION_MAJOR >= 2
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -25,6 +25,13 @@
 #endif
 
 namespace argosy_torch {
+
+using argosy::abi::library;
+using argosy::abi::moves;
+using argosy::abi::run_steps;
+using argosy::abi::Steps;
+using argosy::abi::tell;
+using argosy::abi::Text;
 
 #if TORCH_VERSION_MAJOR >= 2
 using Base = c10d::Backend;

@@ -1,0 +1,159 @@
+#pragma once
+
+/// libargosy_comm.so for a backend of another runtime: its functions, found at run time, and what
+/// every such backend does with them. dlopen() without RTLD_GLOBAL keeps its Gloo and its gRPC from
+/// those of the runtime. C++17, and of Argosy it needs comm.h alone: packaging/python_backend.sh
+/// puts both headers into the packages of the backends.
+
+#include <dlfcn.h>
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#include "argosy/abi/comm.h"
+
+namespace argosy::abi {
+
+#define ARGOSY_FUNCTIONS(X) \
+  X(argosy_abi)             \
+  X(argosy_text_new)        \
+  X(argosy_text_free)       \
+  X(argosy_text_set)        \
+  X(argosy_text_get)        \
+  X(argosy_group_make)      \
+  X(argosy_group_close)     \
+  X(argosy_group_free)      \
+  X(argosy_close_all)       \
+  X(argosy_group_record)    \
+  X(argosy_is_defined)      \
+  X(argosy_step)            \
+  X(argosy_share)           \
+  X(argosy_block_data)      \
+  X(argosy_block_free)      \
+  X(argosy_fail)            \
+  X(argosy_submit)          \
+  X(argosy_transfer)
+
+/// The functions of comm.h, under their names. Call load() before any of them.
+struct Library {
+#define ARGOSY_DECLARE(name) decltype(&::name) name = nullptr;
+  ARGOSY_FUNCTIONS(ARGOSY_DECLARE)
+#undef ARGOSY_DECLARE
+
+  static Library& loaded() {
+    static Library library;
+    return library;
+  }
+
+  /// Throws std::runtime_error, which says what is missing. `package` is the backend's name, for
+  /// messages.
+  void load(const std::string& path, const std::string& package) {
+    void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      throw std::runtime_error(package + ": " + dlerror());
+    }
+#define ARGOSY_FIND(name) find(handle, package, #name, name);
+    ARGOSY_FUNCTIONS(ARGOSY_FIND)
+#undef ARGOSY_FIND
+    if (argosy_abi() != ARGOSY_ABI) {
+      throw std::runtime_error(package + ": " + path + " has interface " +
+                               std::to_string(argosy_abi()) + ", expected " +
+                               std::to_string(ARGOSY_ABI) + ". Install " + package + " again.");
+    }
+  }
+
+ private:
+  template <typename Function>
+  static void find(void* handle, const std::string& package, const char* name, Function& function) {
+    function = reinterpret_cast<Function>(dlsym(handle, name));
+    if (function == nullptr) {
+      throw std::runtime_error(package + ": " + dlerror());
+    }
+  }
+};
+#undef ARGOSY_FUNCTIONS
+
+inline Library& library() {
+  return Library::loaded();
+}
+
+/// A text of the library's, for what it says.
+class Text final {
+ public:
+  Text() : text_(library().argosy_text_new()) {}
+  ~Text() { library().argosy_text_free(text_); }
+  Text(const Text&) = delete;
+  Text& operator=(const Text&) = delete;
+  ArgosyText* get() { return text_; }
+  std::string str() const { return library().argosy_text_get(text_); }
+
+ private:
+  ArgosyText* text_;
+};
+
+/// Puts `value` into a text of the library's, for what it is told.
+inline void tell(ArgosyText* text, const std::string& value) {
+  library().argosy_text_set(text, value.data(), value.size());
+}
+
+/// Moves bytes, and computes nothing with them.
+inline ArgosyStep moves(
+    ArgosyStepKind kind, const void* input, void* output, int64_t bytes, int root = 0) {
+  ArgosyStep step{};
+  step.kind = kind;
+  step.type = ARGOSY_U8;
+  step.root = root;
+  step.input = input;
+  step.output = output;
+  step.count = bytes;
+  return step;
+}
+
+/// What tells a step where it is, and does it.
+class Steps final {
+ public:
+  explicit Steps(ArgosyHere* here) : here_(here) {}
+
+  /// Throws what run_steps() takes; the library knows why.
+  void operator()(const ArgosyStep& step) const { check(library().argosy_step(here_, &step)); }
+
+  /// See argosy_share(). Throws likewise.
+  ArgosyBlock* share(size_t bytes) const {
+    ArgosyBlock* block = nullptr;
+    check(library().argosy_share(here_, bytes, &block));
+    return block;
+  }
+
+ private:
+  template <typename Body>
+  friend int run_steps(ArgosyHere* here, const Body& body) noexcept;
+
+  struct Failed {
+    int code;
+  };
+  static void check(int code) {
+    if (code != ARGOSY_OK) {
+      throw Failed{code};
+    }
+  }
+
+  ArgosyHere* here_;
+};
+
+/// Calls `body` with the Steps of an operation, and returns what an ArgosyBody returns. What `body`
+/// throws is told to the library.
+template <typename Body>
+int run_steps(ArgosyHere* here, const Body& body) noexcept {
+  try {
+    body(Steps(here));
+    return ARGOSY_OK;
+  } catch (const Steps::Failed& failed) {
+    return failed.code;
+  } catch (const std::exception& e) {
+    library().argosy_fail(here, e.what());
+    return ARGOSY_FAILED;
+  }
+}
+
+}  // namespace argosy::abi

@@ -1,0 +1,98 @@
+"""Paddle's process groups over Argosy, for tensors on the CPU.
+
+    import argosy.paddle
+    argosy.paddle.install()
+    paddle.distributed.init_parallel_env()
+
+Ranks of a host meet in shared memory; sums are the same to the bit on every run and over every transport; errors name
+the rank that caused them.
+"""
+
+import atexit
+import importlib
+import json
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import paddle
+from paddle.distributed import collective, parallel
+from paddle.distributed.communication import group as groups
+
+__all__ = ["flight_record", "install", "new_group"]
+
+_HERE = Path(__file__).parent
+_TIMEOUT = timedelta(minutes=30)  # Paddle's
+
+
+def _compiled():
+    name = "_C_" + re.sub(r"\W", "_", paddle.__version__)
+    try:
+        return importlib.import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError:
+        there = sorted(path.name.split(".")[0][3:].replace("_", ".") for path in _HERE.glob("_C_*.so"))
+        raise ImportError(
+            f"argosy.paddle was compiled for Paddle {', '.join(there) or '(none)'}, and this is {paddle.__version__}, "
+            "whose C++ classes differ. Install argosy-paddle again."
+        ) from None
+
+
+_C = _compiled()
+_C.load(str(_HERE / "lib" / "libargosy_comm.so"))
+atexit.register(_C.close_all)
+
+_paddles = collective._new_process_group_impl
+
+
+def _towards():
+    """A host that all ranks reach: the one of Paddle's store."""
+    endpoints = os.environ.get("PADDLE_MASTER") or os.environ.get("PADDLE_TRAINER_ENDPOINTS", "")
+    return os.environ.get("MASTER_ADDR") or endpoints.split(",")[0].rpartition(":")[0]
+
+
+def _create(store, rank, size, group_id, timeout):
+    return _C.ProcessGroupArgosy(
+        store, rank, size, id=group_id, towards=_towards(), timeout=timeout.total_seconds()
+    )
+
+
+def install(timeout=_TIMEOUT):
+    """The groups that Paddle would make of its Gloo are Argosy's from now on: that of init_parallel_env() or
+    fleet.init(), which are called after this, and those of new_group(). `timeout` is for each operation.
+    """
+    if paddle.distributed.is_initialized():
+        raise RuntimeError("argosy.paddle: call install() before init_parallel_env() or fleet.init()")
+    if os.environ.get("PADDLE_DISTRI_BACKEND", "auto") == "auto":
+        os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"  # else Paddle makes no process group on the CPU
+
+    def new_process_group(backend, store, rank, world_size, group_name, pg_options, group_id=0, *others, **named):
+        if backend == "gloo":
+            return _create(store, rank, world_size, group_id, timeout)
+        return _paddles(backend, store, rank, world_size, group_name, pg_options, group_id, *others, **named)
+
+    # Paddle has nowhere to register a process group; this is the one function that makes them.
+    collective._new_process_group_impl = new_process_group
+    parallel._new_process_group_impl = new_process_group
+
+
+def new_group(ranks=None, timeout=_TIMEOUT):
+    """A group of Argosy's beside Paddle's own, to be given as `group=`: nothing of Paddle's is replaced for it. All
+    ranks call it after init_parallel_env(), as they would call paddle.distributed.new_group().
+    """
+    world = groups._get_global_group()
+    ranks = sorted(world.ranks if ranks is None else ranks)
+    group_id = collective._new_ring_id()
+    rank = ranks.index(world.rank) if world.rank in ranks else -1
+    made = None
+    if rank >= 0 and len(ranks) > 1:
+        made = _create(collective._default_store, rank, len(ranks), group_id, timeout)
+    group = groups.Group(rank, group_id, ranks, pg=made, name=f"argosy{group_id}")
+    groups._add_new_group(group)
+    return group
+
+
+def flight_record(group=None):
+    """The newest operations of a group, oldest first: a list of dictionaries."""
+    group = group or groups._get_global_group()
+    return json.loads(group.process_group.flight_record())["operations"]
