@@ -25,8 +25,9 @@ mkdir -p build/torch
     cmake --build build/torch/library -j "${JOBS:-$(nproc)}" --target argosy_comm_library
 } >"$log" 2>&1 || { tail -n 20 "$log" >&2; die "libargosy_comm.so could not be built: $log"; }
 
-cp -r packaging/torch "$tree"
-find "$tree" -name __pycache__ -prune -exec rm -r {} +
+mkdir -p "$tree"
+# What git knows, and nothing that a build left beside it.
+git ls-files -z packaging/torch | tar -c --null -T - | tar -x -C "$tree" --strip-components=2
 cp argosy/abi/comm.h LICENSE "$package"
 echo "$version" >"$tree/VERSION"
 # The libraries get names of their own: another library of the process may have loaded one of the same name.
