@@ -115,7 +115,7 @@ slurm-check: deps-clusters deps-image ## Train with the bundle and with the imag
 torch: deps-torch ## PyTorch's backend "argosy" for pip, in build/packages; compiled where it is installed
 	@packaging/torch.sh build/packages
 
-release: deb bundle wheel image ## All packages with checksums and an SBOM, in build/release-files
+release: deb bundle wheel torch image ## All packages with checksums and an SBOM each, in build/release-files
 	@packaging/release.sh build/deb build/packages build/image build/release-files
 
 release-check: deb-check bundle-check wheel-check image-check slurm-check reproduce ## Try all packages in bare roots, and see that they can be built again to the bit (root; half an hour)
