@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-NAMESPACE = re.compile(r"^namespace ([\w:]+) \{")
+NAMESPACE = re.compile(r"^namespace ([\w:]+) \{$")
 END = re.compile(r"^\}  // namespace ([\w:]+)")
 TYPE = re.compile(r"^(?:class|struct|enum class) (?:(?:\[\[.*?\]\]|alignas\(.*?\)|ARGOSY_\w+) )*(\w+)(?: final)?(?: ?[:{]|$)")
 HIDDEN = re.compile(r"\b(detail|internal)\b")
@@ -20,9 +20,11 @@ HIDDEN = re.compile(r"\b(detail|internal)\b")
 def types(text):
     """Names of the types that a header defines outside of classes, as clang-format lays them out."""
     inside, before = [], ""
-    for line in text.splitlines():
+    lines = text.splitlines()
+    for place, line in enumerate(lines):
         if found := NAMESPACE.match(line):
-            inside.append(found[1])
+            if lines[place + 2] != "}":  # that declares one name, and ends without a comment
+                inside.append(found[1])
         elif END.match(line):
             inside.pop()
         elif (found := TYPE.match(line)) and not before.startswith("template"):

@@ -1,4 +1,6 @@
-// libargosy_comm.so, loaded at run time: its Gloo and its gRPC must not meet those of libtorch.
+// libargosy_comm.so, loaded at run time: its Gloo and its gRPC must not meet those of libtorch. Not
+// with RTLD_DEEPBIND: it would take free() from libc for memory of an allocator that LD_PRELOAD has
+// put before it, and crash.
 #pragma once
 
 #include <dlfcn.h>
