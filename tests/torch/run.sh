@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the shipped tests that ci_subset.txt names on Gloo and on the backend "argosy", and compares the two:
+# Runs the shipped tests that subset.txt names on Gloo and on the backend "argosy", and compares the two:
 #   tests/torch/run.sh PYTHON SDIST OUT
 # PYTHON has the official PyTorch and expecttest (make peers), SDIST is argosy_torch-VERSION.tar.gz (make torch). The
 # results are gloo.json, argosy.json and compared.md in OUT. AT_ONCE=4 runs as many tests at the same time, not two.
@@ -20,7 +20,7 @@ rm -rf package logs ./*.json compared.md
 export PYTHONPATH=$PWD/package${PYTHONPATH:+:$PYTHONPATH}
 for backend in gloo argosy; do
   echo "argosy: on $backend (output: $3/$backend.log)"
-  ARGOSY_TEST_BACKEND=$backend "$python" "$here/own_suite.py" "$backend.json" --only "$here/ci_subset.txt" \
+  ARGOSY_TEST_BACKEND=$backend "$python" "$here/own_suite.py" "$backend.json" --only "$here/subset.txt" \
     --at-once "${AT_ONCE:-2}" --logs "logs/$backend" >"$backend.log" 2>&1 ||
     { tail -n 30 "$backend.log" >&2; die "the tests on $backend did not run"; }
 done
