@@ -16,18 +16,21 @@ CTEST_ARGS ?=
 SUITE ?= all
 ENGINE ?=
 BENCH_BUILD := $(if $(ENGINE),build/engine,$(BUILD))
+# The folder with the packages of an earlier release that make abi-check compares with.
+EARLIER ?=
 # What make fuzz runs, and for how long each.
 TARGET ?= all
 SECONDS ?= 600
 # The libtorch for CUDA that make engine-cuda unpacks.
 TORCH ?= $(shell sed -n 's/^torch==//p' benchmarks/peers/requirements.txt)
+VERSION := $(shell sed -n "s,^project.argosy VERSION \([0-9.]*\) .*,\1,p" CMakeLists.txt)
 # A Python with torch and paddle; make peers makes one.
 PEERS ?= $(wildcard .venv-peers/bin/python)
 
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test docs deb deb-check bundle bundle-check wheel wheel-check torch paddle image image-check slurm-check release release-check reproduce test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
+.PHONY: help demo test docs deb deb-check bundle bundle-check wheel wheel-check torch torch-tests paddle abi-check image image-check slurm-check release release-check reproduce test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -97,6 +100,9 @@ deb: deps-deb ## Debian packages of what is committed, for the release of Debian
 deb-check: deps-deb ## Install build/deb's packages in a bare root, run their tests, upgrade and purge them (root)
 	@packaging/root.sh bookworm build/deb -- /mnt/source/packaging/try_deb.sh /mnt
 
+abi-check: deps-abi ## Do programs of an earlier release run with build/deb's library? EARLIER=<folder of that release>, else the last tag's is built
+	@packaging/abi_check.sh "$(EARLIER)" build/deb build/abi
+
 bundle: deps-bundle ## argosy-<version>-linux-x86_64.tar.zst in build/packages: all that training needs, without root or network
 	@packaging/bundle.sh build/packages
 
@@ -118,7 +124,10 @@ torch: deps-torch ## PyTorch's backend "argosy" for pip, in build/packages; comp
 paddle: deps-torch ## Paddle's process groups over Argosy for pip, in build/packages; compiled where it is installed
 	@packaging/python_backend.sh paddle build/packages
 
-release: deb bundle wheel image ## All packages with checksums and an SBOM, in build/release-files
+torch-tests: torch ## PyTorch's own tests on Gloo and on the backend "argosy", compared, in build/torch-tests: PEERS=<python>
+	@tests/torch/run.sh "$(or $(PEERS),.venv-peers/bin/python)" build/packages/argosy_torch-$(VERSION).tar.gz build/torch-tests
+
+release: deb bundle wheel torch paddle image ## All packages with checksums and an SBOM each, in build/release-files
 	@packaging/release.sh build/deb build/packages build/image build/release-files
 
 release-check: deb-check bundle-check wheel-check image-check slurm-check reproduce ## Try all packages in bare roots, and see that they can be built again to the bit (root; half an hour)

@@ -22,7 +22,7 @@ rm -rf "$root" "$root.tar.zst"
 echo "argosy: building (log: $1/build.log)"
 {
   cmake --preset release -B build/bundle -DARGOSY_BUILD_TESTS=OFF -DARGOSY_BUILD_EXAMPLES=OFF -DARGOSY_SHARED=ON \
-    -DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu &&
+    -DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu "-DCMAKE_CXX_FLAGS=-ffile-prefix-map=$PWD=." &&
     cmake --build build/bundle -j "${JOBS:-$(nproc)}" --target argosy_installed &&
     cmake --install build/bundle --prefix "$root" --strip
 } >"$out/build.log" 2>&1 || { tail -n 20 "$out/build.log" >&2; die "the build failed: $out/build.log"; }
@@ -81,6 +81,9 @@ echo /usr/share/datasets/fashion-mnist >>"$out/sources"
 python3 packaging/sbom.py --files "$out/sources" --version "$version" --commit "$(git describe --always --dirty)" \
   --licenses "$root/share/licenses" --out "$root/sbom.json"
 
+code=0 # 1 where nothing is found
+named=$(grep -rlF "$PWD" "$root") || code=$?
+[[ $code -eq 1 ]] || die "the folder that it was built in is named in: ${named//$'\n'/, }"
 find "$root" -newermt "@$(git log -1 --format=%ct)" -exec touch -h -d "@$(git log -1 --format=%ct)" {} +
 tar --sort=name --mode=u=rwX,go=rX --owner=0 --group=0 --numeric-owner -C "$out" -c "$name" | zstd -q -19 --long=27 -T0 -o "$root.tar.zst"
 size=$(stat -c %s "$root.tar.zst")

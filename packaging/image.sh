@@ -28,6 +28,7 @@ mkdir "$scratch/debs"
 for package in argosy argosy-torch; do
   deb=("$1/${package}_$version"-*.deb)
   [[ ${#deb[@]} -eq 1 && -f ${deb[0]} ]] || die "expected one package $package of $version in $1: make deb"
+  packaging/check_commit.sh "${deb[0]}"
   cp "${deb[0]}" "$scratch/debs"
 done
 (cd "$scratch/debs" && dpkg-scanpackages --multiversion . >Packages 2>/dev/null)
@@ -37,6 +38,9 @@ apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created
 [[ -s $scratch/debian.list ]] || die "apt knows no source of Debian 12 here: apt-get update"
 { cat "$scratch/debian.list"; echo "deb [trusted=yes] copy://$scratch/debs ./"; } >"$scratch/all.list"
 apt-config dump | sed -nE '/^Acquire::(https?|Check-|Retries)/p' >"$scratch/host.conf"
+
+# The SBOM, of what apt has installed, and of what our packages have built in.
+list=$(packaging/sbom.py --format)
 
 # What a slim image leaves out: pages and translations, but no licence. Of apt's lists nothing is left.
 options=(--aptopt="$scratch/host.conf")
@@ -54,6 +58,7 @@ mmdebstrap --variant=apt --mode=root --quiet --format=tar "${options[@]}" \
   --customize-hook='rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/apt/apt.conf.d/99mmdebstrap "$1"/etc/hostname' \
   --customize-hook='echo "127.0.0.1 localhost" >"$1/etc/hosts"; : >"$1/etc/resolv.conf"' \
   --customize-hook="rm -f \"\$1\"/etc/apt/sources.list.d/*; cp '$scratch/debian.list' \"\$1/etc/apt/sources.list\"" \
+  --customize-hook="dpkg-query --root=\"\$1\" -W -f '$list' >'$scratch/packages'" \
   --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*' \
   --customize-hook='rm -rf "$1"/var/cache/debconf/*-old "$1"/var/lib/dpkg/*-old' \
   bookworm "$scratch/root.tar" "$scratch/all.list" >"$out/build.log" 2>&1 ||
@@ -78,6 +83,7 @@ archive=$out/argosy-$version-oci.tar
 tar --sort=name --mode=u=rwX,go=rX --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
   -C "$layout" -c . >"$archive.new"
 mv "$archive.new" "$archive"
+packaging/sbom.py --packages "$scratch/packages" --version "$version" --commit "$commit" --out "$out/sbom.json" >>"$out/build.log"
 size=$(stat -c %s "$archive")
 unpacked=$(stat -c %s "$scratch/root.tar")
 echo "argosy: built $2/$(basename "$archive"): $((size / 1000000)) MB, unpacked $((unpacked / 1048576)) MiB"

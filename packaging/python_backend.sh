@@ -27,8 +27,9 @@ mkdir -p "$work"
     cmake --build "$work/library" -j "${JOBS:-$(nproc)}" --target argosy_comm_library
 } >"$log" 2>&1 || { tail -n 20 "$log" >&2; die "libargosy_comm.so could not be built: $log"; }
 
-cp -r "packaging/$name" "$tree"
-find "$tree" -name __pycache__ -prune -exec rm -r {} +
+mkdir -p "$tree"
+# What git knows, and nothing that a build left beside it.
+git ls-files -z "packaging/$name" | tar -c --null -T - | tar -x -C "$tree" --strip-components=2
 mkdir "$tree/argosy/abi"
 cp argosy/abi/{comm,library}.h "$tree/argosy/abi"
 cp LICENSE "$package"

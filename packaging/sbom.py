@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Says of which of Debian's packages files are, as a CycloneDX document, and collects their licences. SOURCES.txt beside
-those says where each source is had.
+"""Says of which of Debian's packages something is, as a CycloneDX document.
 
     packaging/sbom.py --files LIST --version 0.1.0 --commit 1a2b3c --licenses FOLDER --out sbom.json
+    packaging/sbom.py --packages LIST --version 0.1.0 --commit 1a2b3c --out sbom.json
 
-LIST has the paths of the files, one a line.
+The first is about files, whose paths LIST has, one a line; it collects their packages' licences, and SOURCES.txt
+beside those says where each source is had. The second is about packages, as `dpkg-query -W -f "$(packaging/sbom.py
+--format)"` prints them, or dpkg-deb: what they have of archives of other packages (Static-Built-Using) is listed too.
 """
 
 import argparse
@@ -19,6 +21,7 @@ from pathlib import Path
 COMMON = Path("/usr/share/common-licenses")  # which copyright files refer to, and other systems do not have
 # GPL without an exception for what links it: such a library may not be in what users link their programs with.
 REFUSED = {"libjbig0", "libreadline8"}
+FIELDS = ["Package", "Version", "Architecture", "source:Package", "source:Version", "Static-Built-Using"]
 SOURCES = """What is in here and not Argosy's is Debian's, built from the source packages below. Each is had by
 `apt-get source NAME=VERSION`, and old ones from Debian's snapshot archive. Of the shared libraries, the names of
 libraries that they do not use were removed and $ORIGIN was set as their search path (patchelf); nothing else was
@@ -37,17 +40,21 @@ def owner(path):
     sys.exit(f"argosy: {path} is of no Debian package: it has no version, and no licence that is known")
 
 
+def line_format():
+    """What dpkg-query and dpkg-deb are to print of a package: a line of FIELDS, with tabs between."""
+    return r"\t".join(f"${{{field}}}" for field in FIELDS) + r"\n"
+
+
+def component(name, version, qualifiers):
+    purl = f"pkg:deb/debian/{name}@{version.replace('+', '%2B')}?{qualifiers}"
+    return {"type": "library", "name": name, "version": version, "purl": purl}
+
+
 def described(package):
-    fields = "${Version}\n${Architecture}\n${source:Package}\n${source:Version}"
-    words = subprocess.run(["dpkg-query", "-W", "-f", fields, package], check=True, capture_output=True, text=True)
-    version, architecture, source, source_version = words.stdout.split("\n")[:4]
-    component = {
-        "type": "library",
-        "name": package,
-        "version": version,
-        "purl": f"pkg:deb/debian/{package}@{version}?arch={architecture}&upstream={source}",
-    }
-    return component, f"{source}={source_version}"
+    command = ["dpkg-query", "-W", "-f", line_format(), package]
+    words = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    name, version, architecture, source, source_version, _ = words.rstrip("\n").split("\t")
+    return component(name, version, f"arch={architecture}&upstream={source}"), f"{source}={source_version}"
 
 
 def collect_licences(packages, folder):
@@ -60,22 +67,49 @@ def collect_licences(packages, folder):
                 shutil.copyfile(COMMON / name, folder / name)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=Path, required=True)
-    parser.add_argument("--version", required=True)
-    parser.add_argument("--commit", required=True)
-    parser.add_argument("--licenses", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    args = parser.parse_args()
-
-    packages = sorted({owner(line) for line in args.files.read_text().split()})
+def of_files(files, licenses, commit):
+    packages = sorted({owner(line) for line in files.read_text().split()})
     if refused := REFUSED.intersection(packages):
         sys.exit(f"argosy: {', '.join(refused)}: GPL, which would hold for programs of users too")
-    collect_licences(packages, args.licenses)
+    collect_licences(packages, licenses)
     components, sources = zip(*(described(package) for package in packages))
     listed = "".join(f"{source}\n" for source in sorted(set(sources)))
-    (args.licenses / "SOURCES.txt").write_text(SOURCES.format(commit=args.commit) + listed)
+    (licenses / "SOURCES.txt").write_text(SOURCES.format(commit=commit) + listed)
+    return list(components)
+
+
+def of_packages(lines):
+    """The packages, and after them the source packages that are built in, each once."""
+    components, built_in = [], set()
+    for line in sorted(lines.read_text().splitlines()):
+        name, version, architecture, source, _, static = line.split("\t")
+        components.append(component(name, version, f"arch={architecture}&upstream={source}"))
+        built_in |= set(re.findall(r"(\S+) \(= (\S+)\)", static))
+    return components + [component(*source, "arch=source") for source in sorted(built_in)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--format", action="store_true", help="print what --packages wants of dpkg-query, and end")
+    of_what = parser.add_mutually_exclusive_group()
+    of_what.add_argument("--files", type=Path)
+    of_what.add_argument("--packages", type=Path)
+    parser.add_argument("--version")
+    parser.add_argument("--commit")
+    parser.add_argument("--licenses", type=Path)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    if args.format:
+        print(line_format())
+        return
+    if None in (args.files or args.packages, args.version, args.commit, args.out) or bool(args.files) != bool(
+        args.licenses
+    ):
+        parser.error("expected --version, --commit, --out, and --files with --licenses or --packages")
+
+    components = of_files(args.files, args.licenses, args.commit) if args.files else of_packages(args.packages)
+    if not components:
+        sys.exit("argosy: there is no package to list")
     argosy = {
         "type": "application",
         "name": "argosy",
@@ -87,10 +121,10 @@ def main():
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "metadata": {"component": argosy},
-        "components": list(components),
+        "components": components,
     }
     args.out.write_text(json.dumps(document, indent=1) + "\n")
-    print(f"{len(packages)} packages")
+    print(f"{len(components)} packages")
 
 
 if __name__ == "__main__":

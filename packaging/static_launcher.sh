@@ -14,7 +14,7 @@ log=build/launcher.log
 } >"$log" 2>&1 || { tail -n 20 "$log" >&2; echo "argosy: the launcher could not be built: $log" >&2; exit 1; }
 install -s build/launcher/bin/argosy "$1"
 {
-  ninja -C build/launcher -t commands argosy_cli | grep -o '/usr/lib[^ ]*[.]a' | sort -u
+  packaging/linked_archives.sh build/launcher argosy_cli
   for archive in libc.a libm.a libstdc++.a libgcc.a libgcc_eh.a; do
     realpath "$(g++ -print-file-name="$archive")"
   done

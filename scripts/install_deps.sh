@@ -21,6 +21,7 @@ fuzz=("${build[@]}" clang-14 libclang-rt-14-dev)
 peers=(python3 python3-venv libtcmalloc-minimal4)
 readers=(python3 python3-venv)
 deb=("${build[@]}" dpkg-dev debhelper help2man lintian debootstrap)
+abi=("${deb[@]}" abigail-tools python3)
 bundle=("${build[@]}" patchelf zstd python3)
 wheel=("${build[@]}" python3-hatchling twine)
 torch=("${build[@]}" patchelf python3)
@@ -30,7 +31,7 @@ browser=(chromium-headless-shell) # 64 MB to fetch: tests of the run page are sk
 
 die() { echo "argosy: $*" >&2; exit 1; }
 
-kinds=(build test clusters lint bench fuzz peers readers browser docs deb bundle wheel torch image)
+kinds=(build test clusters lint bench fuzz peers readers browser docs deb abi bundle wheel torch image)
 [[ -n ${1-} && " ${kinds[*]} " == *" $1 "* ]] || die "usage: scripts/install_deps.sh $(IFS='|' && echo "${kinds[*]}") [--list]"
 declare -n wanted=$1
 if [[ ${2-} == --list ]]; then

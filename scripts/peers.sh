@@ -9,7 +9,7 @@ wanted=benchmarks/peers/requirements.txt
 die() { echo "argosy: $*" >&2; exit 1; }
 complete() {
   cmp -s "$wanted" "$venv/requirements.txt" &&
-    "$python" -c 'import numpy, pandas, torch, torchvision, paddle, nvidia.dali' >/dev/null 2>&1
+    "$python" -c 'import expecttest, numpy, pandas, torch, torchvision, paddle, nvidia.dali' >/dev/null 2>&1
 }
 
 if complete; then

@@ -9,11 +9,12 @@ argosy=$1 out=$2
 work=$out.sources
 rm -rf "$out" "$work"
 mkdir -p "$work/pages" "$work/doxygen"
+headers=$(site/api.py --headers)
 {
   cat site/Doxyfile
   echo "OUTPUT_DIRECTORY = $work/doxygen"
   echo "STRIP_FROM_PATH = ."
-  echo "INPUT = $(site/api.py --headers | tr '\n' ' ')"
+  echo "INPUT = ${headers//$'\n'/ }"
 } >"$work/Doxyfile"
 doxygen "$work/Doxyfile"
 site/api.py "$work/doxygen/xml" "$work/pages/reference/api"

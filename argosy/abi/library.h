@@ -2,8 +2,9 @@
 
 /// libargosy_comm.so for a backend of another runtime: its functions, found at run time, and what
 /// every such backend does with them. dlopen() without RTLD_GLOBAL keeps its Gloo and its gRPC from
-/// those of the runtime. C++17, and of Argosy it needs comm.h alone: packaging/python_backend.sh
-/// puts both headers into the packages of the backends.
+/// those of the runtime. Not with RTLD_DEEPBIND: it would take free() from libc for memory of an
+/// allocator that LD_PRELOAD has put before it, and crash. C++17, and of Argosy it needs comm.h
+/// alone: packaging/python_backend.sh puts both headers into the packages of the backends.
 
 #include <dlfcn.h>
 

@@ -17,7 +17,10 @@ HERE = Path(__file__).parent
 SOURCES = "argosy/torch"
 
 if not (HERE / SOURCES / "lib" / "libargosy_comm.so").exists():
-    sys.exit("argosy.torch: libargosy_comm.so is not here. `make torch` in a checkout of Argosy puts it in its place")
+    sys.exit(
+        "argosy.torch: libargosy_comm.so is not here. This is its source without it: `make torch` in a checkout of "
+        "Argosy puts both into build/packages/argosy_torch-<version>.tar.gz, and pip installs that"
+    )
 
 setup(
     ext_modules=[

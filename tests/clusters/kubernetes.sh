@@ -54,7 +54,7 @@ refused indexed_job.yaml 's/subdomain:/subdomian:/' "there is no field subdomian
 refused indexed_job.yaml 's/completions: 2/completions: 3/' "numbers of pods differ"
 refused indexed_job.yaml 's/completions: 2/completions: "2"/' "expected int, got '2'"
 refused indexed_job.yaml 's/master=train-0/master=train/' "--master is not pod 0"
-refused indexed_job.yaml 's/- name: argosy$/- workingDir: \//' "name"
+refused indexed_job.yaml 's/- name: argosy$/- workingDir: \//' "containers[0]: Invalid value for \`name\`, must not be \`None\`"
 refused pytorchjob.yaml 's/nprocPerNode: "1"/nprocPerNode: 1/' "expected str, got 1"
 refused mpijob.yaml 's/tcpSocket:/tcpSockets:/' "there is no field tcpSockets"
 refused mpijob.yaml 's/slotsPerWorker/slotsPerWorkers/' "there is no field slotsPerWorkers"

@@ -20,6 +20,27 @@ namespace {
 
 namespace tcp = ::gloo::transport::tcp;
 
+#if __has_include(<gloo/transport/tcp/socket.h>)  // a newer Gloo: its device listens, and no pair
+
+/// Nothing is to be held: a pair takes nobody before it is told to connect.
+struct LoopHold final {
+  explicit LoopHold(const tcp::Device& /*device*/) {}
+};
+
+class ProvenPair final : public tcp::Pair {
+ public:
+  ProvenPair(tcp::Context& context,
+             tcp::Device& device,
+             int rank,
+             std::chrono::milliseconds timeout,
+             os::UniqueFd connection)
+      : tcp::Pair(&context, &device, rank, timeout) {
+    connectCallback(std::make_shared<tcp::Socket>(connection.release()), tcp::Error());
+  }
+};
+
+#else
+
 /// While it lives, Gloo's thread stands still and takes no caller.
 class LoopHold final : public tcp::Handler {
  public:
@@ -81,6 +102,8 @@ class ProvenPair final : public tcp::Pair {
     }
   }
 };
+
+#endif
 
 }  // namespace
 
