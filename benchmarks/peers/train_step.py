@@ -1,11 +1,12 @@
 """The peer of ../train_step.cpp: PyTorch's DistributedDataParallel and Adam.
 
     torchrun --standalone --nproc_per_node 2 train_step.py resnet18|resnet50|resnet18_sized|mnist_cnn [--tuned]
-        [--compile] [--amp bf16] [--turns] [--pictures FOLDER --num_workers 16]
+        [--compile] [--amp bf16] [--alone] [--turns] [--pictures FOLDER --num_workers 16]
 
 Plain: what PyTorch's tutorial writes. --tuned: what its performance guide adds (gradients as bucket
 views, the fused Adam, channels_last for the convolutions, cuDNN's choice by trial, pinned batches), and relu on the
-pooled quarter of the elements, as ours. --pictures: see ../train_step.cpp. --turns: warm-up, steps and a line of
+pooled quarter of the elements, as ours. --alone: each rank is a group of its own, and all have the first one's data,
+so nothing goes between them: the floor under what sums add. --pictures: see ../train_step.cpp. --turns: warm-up, steps and a line of
 figures for each line of the input, so that one process, which needs long to start, is measured in turns with others.
 """
 
@@ -84,6 +85,7 @@ def main():
     parser.add_argument("--device", default="cpu", help="cpu, cuda:0, …; not with resnet18_sized")
     parser.add_argument("--amp", choices=["bf16"])
     parser.add_argument("--compile", action="store_true", help="torch.compile")
+    parser.add_argument("--alone", action="store_true")
     parser.add_argument("--turns", action="store_true")
     parser.add_argument("--pictures")
     parser.add_argument("--num_workers", type=int, default=0)
@@ -91,9 +93,10 @@ def main():
     args.batch = args.batch or (BATCH if args.model == "mnist_cnn" else COLOR_BATCH)
 
     rank = workload.init(args.device)
+    data_of = 0 if args.alone else rank
     torch.backends.cudnn.benchmark = args.tuned
     if args.model == "resnet18_sized":
-        net, batches = workload.ResNet18Sized(rank), itertools.repeat(None)
+        net, batches = workload.ResNet18Sized(data_of), itertools.repeat(None)
     else:
         if args.model == "mnist_cnn":
             net = workload.MnistCnn(pool_first=args.tuned)
@@ -105,8 +108,9 @@ def main():
         net = net.to(torch.device(args.device))
         if args.tuned:
             net = net.to(memory_format=torch.channels_last)
-        batches = picture_batches(args) if args.pictures else ready_batches(args, rank)
-    model = DistributedDataParallel(net, gradient_as_bucket_view=args.tuned)
+        batches = picture_batches(args) if args.pictures else ready_batches(args, data_of)
+    group = [dist.new_group([other]) for other in range(dist.get_world_size())][rank] if args.alone else None
+    model = DistributedDataParallel(net, gradient_as_bucket_view=args.tuned, process_group=group)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True if args.tuned else None)
 
     if args.compile:
@@ -146,6 +150,7 @@ def main():
                 pss_mb=memory,
                 model_mb=sum(2 * p.nbytes for p in net.parameters()) / 1e6,
                 ranks_agree="yes" if agree else "no",
+                alone=args.alone,
             )
         if args.turns and args.device != "cpu":
             del loss

@@ -21,6 +21,19 @@ def _right_sums(run, _others):
     return f"{wrong} wrong elements" if wrong else None
 
 
+def _step(args, model, target):
+    """As the tutorial writes it and tuned, and the floor: what the same steps take when nothing is summed."""
+    variants, pairs, excess = {}, [], []
+    for suffix, options in (("", []), ("_tuned", ["--tuned"])):
+        step = peer(args, "train_step.py", model, *options)
+        ours, gloo, alone = f"argosy{suffix}", f"torch_gloo{suffix}", f"torch_alone{suffix}"
+        variants |= {ours: ["env", "PEER_BACKEND=argosy", *step], gloo: step, alone: [*step, "--alone"]}
+        pairs += [(ours, gloo, target), (alone, gloo, None)]
+        excess.append((ours, alone, gloo, alone, None))
+    name = f"python_{model}"
+    return Case("python", name, variants, [Measure(name, "ms", samples_ms, pairs, excess=excess)], check_step(exact_end=True))
+
+
 def cases(args):
     if not args.peers:
         return
@@ -35,13 +48,7 @@ def cases(args):
         _right_sums,
     )
     for model, target in STEPS.items():
-        yield Case(
-            "python",
-            f"python_{model}",
-            _both("torch_gloo", peer(args, "train_step.py", model)),
-            [Measure(f"python_{model}", "ms", samples_ms, [("argosy", "torch_gloo", target)])],
-            check_step(exact_end=True),
-        )
+        yield _step(args, model, target)
     sizes = [size for _, size, _, _ in SIZES]
     yield Case(
         "python",
