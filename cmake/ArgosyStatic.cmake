@@ -16,7 +16,11 @@ list(GET _configurations 0 _configuration)
 get_target_property(_grpc gRPC::grpc IMPORTED_LOCATION_${_configuration})
 get_filename_component(_folder "${_grpc}" DIRECTORY)
 if(ARGOSY_LINK_STATIC AND NOT ARGOSY_SANITIZE) # whose suppressions name shared libraries
-  foreach(_name IN ITEMS grpc++ grpc gpr upb address_sorting re2 cares protobuf z ssl crypto)
+  set(_names grpc++ grpc gpr upb address_sorting re2 cares protobuf z ssl crypto)
+  if(OPENSSL_VERSION VERSION_GREATER_EQUAL 3.2) # Debian 13's is built with it
+    list(APPEND _names zstd)
+  endif()
+  foreach(_name IN LISTS _names)
     find_library(_argosy_archive_${_name} NAMES lib${_name}.a PATHS ${_folder} NO_DEFAULT_PATH)
     mark_as_advanced(_argosy_archive_${_name})
     list(APPEND _argosy_archives ${_argosy_archive_${_name}})

@@ -52,7 +52,7 @@ class CommandLine : public testing::Test {
   }
   std::string json_error(const std::string& text) {
     return test::error_text<UsageError>(
-        [&] { from_json(options(), nlohmann::ordered_json::parse(text)); });
+        [&] { program::from_json(options(), nlohmann::ordered_json::parse(text)); });
   }
   /// The exit code, and what was printed on standard error.
   std::pair<int, std::string> run(std::vector<std::string> args,

@@ -203,7 +203,7 @@ TEST_F(ARun, IsRepeatedToTheBitByWhatItStored) {
   first.ema = 0.9;
   const Json once = in_job(1, [&] { return train(first); });
   TrainSettings again;
-  from_json(options_of(again), read_options(path("run/recipe.json")));
+  program::from_json(options_of(again), read_options(path("run/recipe.json")));
   again.run_dir = path("again");
   const Json twice = in_job(1, [&] { return train(again); });
   EXPECT_EQ(once["weights_hash"], twice["weights_hash"]);
@@ -302,7 +302,7 @@ TEST_F(ARun, ComputesInBfloat16WhereItIsToldAndIsEvaluatedAlike) {
   TrainSettings none;
   EXPECT_THAT(
       [&] {
-        from_json(options_of(none), {{"amp", "int8"}});
+        program::from_json(options_of(none), {{"amp", "int8"}});
       },
       ::testing::ThrowsMessage<UsageError>(HasSubstr("--amp")));
 }

@@ -172,7 +172,7 @@ void take_options(TrainSettings& settings,
                   const nlohmann::ordered_json& json,
                   const std::string& file) {
   try {
-    from_json(options_of(settings), json);
+    program::from_json(options_of(settings), json);  // not nlohmann's, which would be found too
   } catch (const UsageError& error) {
     const std::string what = error.what();  // "[where] what is wrong"
     throw ConfigError("recipes.config", file + ": " + what.substr(what.find(' ') + 1));

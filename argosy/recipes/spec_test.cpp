@@ -107,7 +107,7 @@ TEST(Settings, SurviveTheWayThroughJson) {
   settings.num_iters = 12;
   settings.sync_bn = true;
   TrainSettings again;
-  from_json(options_of(again), nlohmann::ordered_json::parse(to_json(settings).dump()));
+  program::from_json(options_of(again), nlohmann::ordered_json::parse(to_json(settings).dump()));
   EXPECT_EQ(to_json(again), to_json(settings));
   EXPECT_EQ(*again.lr, 0.1 + 0.2);
   EXPECT_FALSE(again.clip_norm.has_value());
