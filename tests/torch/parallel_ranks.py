@@ -22,7 +22,7 @@ def told(name, tensors):
     """Prints the results' bits as one number, which depends on every one of them and on its place."""
     whole = [tensor.full_tensor() if isinstance(tensor, DTensor) else tensor for tensor in tensors]
     bits = torch.cat([tensor.detach().flatten() for tensor in whole]).view(torch.int32).to(torch.int64)
-    print(dist.get_rank(), name, bits.mul(torch.arange(1, bits.numel() + 1)).sum().item(), flush=True)
+    print("bits", dist.get_rank(), name, bits.mul(torch.arange(1, bits.numel() + 1)).sum().item(), flush=True)
 
 
 def net():

@@ -1,0 +1,41 @@
+# What the tests of argosy.torch and argosy.paddle share. They source it, with these set: name (torch or paddle), python,
+# argosy (the launcher), library (libargosy_comm.so) and folder, in which the package is compiled here, as pip would.
+# shellcheck shell=bash disable=SC2154
+fail() { echo "$name: $*" >&2; exit 1; }
+expect() { [[ $2 == "$1" ]] || fail "expected \"$1\", got \"$2\""; }
+
+source_root=$here/../..
+mkdir -p "$folder"
+cp -ru "$source_root/packaging/$name/." "$folder"
+mkdir -p "$folder/argosy/abi" "$folder/argosy/$name/lib"
+cp -u "$source_root"/argosy/abi/{comm,library}.h "$folder/argosy/abi"
+cp -u "$library" "$folder/argosy/$name/lib"
+(cd "$folder" && "$python" setup.py -q build_ext --inplace) >"$folder/compile.log" 2>&1 ||
+  { tail -n 30 "$folder/compile.log" >&2; fail "it does not compile"; }
+export PYTHONPATH=$folder OMP_NUM_THREADS=1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# counted FILE...: the lines that ranks print, without their numbers, each once with how often it stands there
+counted() {
+  sed -nE 's/^(\[rank [0-9]+\] )?((done|named|compared|trained|weights|bits).*)/\2/p' "$@" | sort | uniq -c |
+    sed -E 's/^ *//'
+}
+# run RANKS JOB [VARIABLE=VALUE]: what its ranks print, counted. The job is one of backend_ranks.py.
+run() { run_program backend_ranks.py "$@"; }
+run_program() {
+  local program=$1 ranks=$2 job=$3
+  shift 3
+  env "$@" timeout 120 "$argosy" torchrun --log_dir= --nproc_per_node "$ranks" --no_python "$python" "$here/$program" \
+    "$job" >"$scratch/said" 2>"$scratch/errors" ||
+    { local code=$?; cat "$scratch/said" "$scratch/errors" >&2; fail "$job on $ranks ranks: exit code $code"; }
+  counted "$scratch/said"
+}
+# death JOB: of three ranks the job ends one with code 3, and the two others name it
+death() {
+  local said
+  said=$(timeout 120 "$argosy" torchrun --log_dir= --nproc_per_node 3 --no_python sh -c \
+    '"$0" "$1" "$2" || [ $? -eq 3 ]' "$python" "$here/backend_ranks.py" "$1" 2>&1 | grep -c ' named$') ||
+    fail "$1: nobody named who died"
+  expect 2 "$said"
+}
