@@ -286,8 +286,11 @@ def death_of_the_first():
 def again():
     """Groups one after another in one store of PyTorch's, which must not lead into a group that is over."""
     rank, size = dist.get_rank(), dist.get_world_size()
+    store = dist.TCPStore("127.0.0.1", 0, size, True, wait_for_workers=False) if rank == 0 else None
+    port = torch.tensor([store.port if store else 0])
+    dist.broadcast(port, 0)
+    store = store or dist.TCPStore("127.0.0.1", port.item(), size, False)
     dist.destroy_process_group()
-    store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), size, rank == 0, timedelta(seconds=30))
     for number in range(3):
         dist.init_process_group("argosy", store=store, rank=rank, world_size=size, timeout=timedelta(seconds=20))
         tensor = torch.tensor([number + rank])
