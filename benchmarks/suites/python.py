@@ -3,8 +3,8 @@
 from suites.base import Case, Measure, check_step, paddle_peer, peer, samples_ms
 from suites.collectives import SIZES
 
-# The model with next to no arithmetic, and one with much: ours / Gloo's.
-STEPS = {"resnet18_sized": 0.5, "resnet18": 0.9}
+# The model with next to no arithmetic, and one with much: ours / Gloo's, and steps enough.
+STEPS = {"resnet18_sized": (0.5, 40), "resnet18": (0.9, 12)}
 
 
 def _both(name, over_gloo):
@@ -21,11 +21,11 @@ def _right_sums(run, _others):
     return f"{wrong} wrong elements" if wrong else None
 
 
-def _step(args, model, target):
+def _step(args, model, target, steps):
     """As the tutorial writes it and tuned, and the floor: what the same steps take when nothing is summed."""
     variants, pairs, excess = {}, [], []
     for suffix, options in (("", []), ("_tuned", ["--tuned"])):
-        step = peer(args, "train_step.py", model, *options)
+        step = peer(args, "train_step.py", model, "--steps", steps, "--warmup", steps // 4, *options)
         ours, gloo, alone = f"argosy{suffix}", f"torch_gloo{suffix}", f"torch_alone{suffix}"
         variants |= {ours: ["env", "PEER_BACKEND=argosy", *step], gloo: step, alone: [*step, "--alone"]}
         pairs += [(ours, gloo, target), (alone, gloo, None)]
@@ -47,8 +47,8 @@ def cases(args):
         ],
         _right_sums,
     )
-    for model, target in STEPS.items():
-        yield _step(args, model, target)
+    for model, (target, steps) in STEPS.items():
+        yield _step(args, model, target, steps)
     sizes = [size for _, size, _, _ in SIZES]
     yield Case(
         "python",
