@@ -21,16 +21,13 @@ def _right_sums(run, _others):
     return f"{wrong} wrong elements" if wrong else None
 
 
-def _step(args, model, target, steps):
-    """As the tutorial writes it and tuned, and the floor: what the same steps take when nothing is summed."""
-    variants, pairs, excess = {}, [], []
-    for suffix, options in (("", []), ("_tuned", ["--tuned"])):
-        step = peer(args, "train_step.py", model, "--steps", steps, "--warmup", steps // 4, *options)
-        ours, gloo, alone = f"argosy{suffix}", f"torch_gloo{suffix}", f"torch_alone{suffix}"
-        variants |= {ours: ["env", "PEER_BACKEND=argosy", *step], gloo: step, alone: [*step, "--alone"]}
-        pairs += [(ours, gloo, target), (alone, gloo, None)]
-        excess.append((ours, alone, gloo, alone, None))
-    name = f"python_{model}"
+def _step(args, model, target, steps, tuned):
+    """As the tutorial writes it or tuned, and the floor: what the same steps take when nothing is summed."""
+    step = peer(args, "train_step.py", model, "--steps", steps, "--warmup", steps // 4, *(["--tuned"] if tuned else []))
+    name = f"python_{model}{'_tuned' if tuned else ''}"
+    pairs = [("argosy", "torch_gloo", target), ("torch_alone", "torch_gloo", None)]
+    excess = [("argosy", "torch_alone", "torch_gloo", "torch_alone", None)]
+    variants = {**_both("torch_gloo", step), "torch_alone": [*step, "--alone"]}
     return Case("python", name, variants, [Measure(name, "ms", samples_ms, pairs, excess=excess)], check_step(exact_end=True))
 
 
@@ -48,7 +45,8 @@ def cases(args):
         _right_sums,
     )
     for model, (target, steps) in STEPS.items():
-        yield _step(args, model, target, steps)
+        yield _step(args, model, target, steps, tuned=False)
+        yield _step(args, model, target, steps, tuned=True)
     sizes = [size for _, size, _, _ in SIZES]
     yield Case(
         "python",
