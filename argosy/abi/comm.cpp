@@ -231,7 +231,7 @@ class Stores final {
   [[nodiscard]] StorePtr keep(const std::string& way, const StorePtr& connected) {
     const std::lock_guard lock(mutex_);
     std::erase_if(others_, [](const auto& other) { return other.second.expired(); });
-    const StorePtr first = others_[way].lock();
+    StorePtr first = others_[way].lock();
     if (first != nullptr) {
       return first;
     }

@@ -38,7 +38,7 @@ namespace argosy::abi {
 
 /// The functions of comm.h, under their names. Call load() before any of them.
 struct Library {
-#define ARGOSY_DECLARE(name) decltype(&::name) name = nullptr;
+#define ARGOSY_DECLARE(f) decltype(&::f) f = nullptr;  // NOLINT(bugprone-macro-parentheses)
   ARGOSY_FUNCTIONS(ARGOSY_DECLARE)
 #undef ARGOSY_DECLARE
 
@@ -52,7 +52,7 @@ struct Library {
   void load(const std::string& path, const std::string& package) {
     void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
-      throw std::runtime_error(package + ": " + dlerror());
+      throw std::runtime_error(package + ": " + last_error());
     }
 #define ARGOSY_FIND(name) find(handle, package, #name, name);
     ARGOSY_FUNCTIONS(ARGOSY_FIND)
@@ -65,11 +65,14 @@ struct Library {
   }
 
  private:
+  static std::string last_error() {
+    return dlerror();  // NOLINT(concurrency-mt-unsafe): glibc has one for each thread
+  }
   template <typename Function>
   static void find(void* handle, const std::string& package, const char* name, Function& function) {
     function = reinterpret_cast<Function>(dlsym(handle, name));
     if (function == nullptr) {
-      throw std::runtime_error(package + ": " + dlerror());
+      throw std::runtime_error(package + ": " + last_error());
     }
   }
 };
