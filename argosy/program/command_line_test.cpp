@@ -210,7 +210,7 @@ TEST(InAFolder, SaysWhyAFileCannotBeWritten) {
 }
 
 TEST(TakeOption, TakesOneOutOfTheArguments) {
-  const auto take = [](std::vector<std::string> words, std::vector<std::string> rest) {
+  const auto take = [](std::vector<std::string> words, const std::vector<std::string>& rest) {
     std::vector<char*> argv;
     for (std::string& word : words) {
       argv.push_back(word.data());
