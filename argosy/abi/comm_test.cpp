@@ -82,7 +82,7 @@ TEST(Abi, AnOperationThatWaitsRunsInTheCallersThread) {
 }
 
 TEST(Abi, SumsLieInMemoryThatAllShare) {
-  constexpr size_t kPart = 4096;
+  constexpr size_t kPart = 1 << 20;
   with_ranks(2, [](Rank& rank, int me) {
     ArgosyBlock* block = nullptr;
     Operation share([&](ArgosyHere* here) { return argosy_share(here, 2 * kPart, &block); });
@@ -90,8 +90,8 @@ TEST(Abi, SumsLieInMemoryThatAllShare) {
     ASSERT_EQ(share.wait().code, ARGOSY_OK);
     ASSERT_NE(block, nullptr);
     auto* const parts = static_cast<std::byte*>(argosy_block_data(block));
-    const auto part = [&](int of) {
-      return reinterpret_cast<int32_t*>(parts + static_cast<size_t>(of) * kPart);
+    const auto part = [&](int of) {  // its last element
+      return reinterpret_cast<int32_t*>(parts + static_cast<size_t>(of + 1) * kPart) - 1;
     };
     EXPECT_EQ(*part(me), 0);
     *part(me) = me + 1;
