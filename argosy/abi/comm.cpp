@@ -51,7 +51,7 @@ using transport::Transport;
 
 constexpr const char* kInvitationKey = "argosy/invitation";
 constexpr const char* kOver = "argosy: the ranks have met";  ///< instead of an invitation
-constexpr std::chrono::milliseconds kBetweenLooks{20};
+constexpr std::chrono::milliseconds kBetweenLooks{20};       ///< a foreign store tells of no change
 
 std::chrono::milliseconds milliseconds(int64_t count) {
   return std::chrono::milliseconds(count);

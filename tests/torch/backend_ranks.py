@@ -78,6 +78,7 @@ def same_as_gloo():
         ours, theirs = collectives(mine, None), collectives(mine, gloo)
         assert ours.keys() == theirs.keys()
         for name, tensors in theirs.items():
+            assert len(ours[name]) == len(tensors), name
             for our, their in zip(ours[name], tensors):
                 assert our.dtype == their.dtype and torch.equal(our, their), (name, dtype, our, their)
                 compared += 1
