@@ -27,7 +27,7 @@ setup(
         CppExtension(
             "argosy.torch._C",
             [f"{SOURCES}/module.cpp", f"{SOURCES}/process_group.cpp"],
-            depends=[f"argosy/{name}.h" for name in ("abi/comm", "abi/library", "torch/process_group", "torch/work")],
+            depends=[*map(str, HERE.glob("argosy/*/*.h"))],
             include_dirs=[str(HERE)],
             extra_compile_args=["-std=c++20", "-O2", "-g0", "-fvisibility=hidden", "-DUSE_DISTRIBUTED"],
             extra_link_args=["-ldl"],

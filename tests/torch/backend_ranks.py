@@ -159,6 +159,57 @@ def shapes():
     print("done")
 
 
+def several():
+    """Several tensors of a process in one call, as the groups themselves take them."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    group = dist.group.WORLD
+
+    def mine():
+        return [torch.tensor([2.0 * rank + other]).expand(2).contiguous() for other in range(2)]
+
+    def filled(value):
+        return torch.full((2,), float(value))
+
+    everybody = range(2 * size)
+    last = torch.tensor(everybody[-1])
+    for op, expected in [
+        (dist.ReduceOp.SUM, sum(everybody)),
+        (dist.ReduceOp.PRODUCT, 0),
+        (dist.ReduceOp.MIN, 0),
+        (dist.ReduceOp.MAX, last),
+    ]:
+        options, tensors = dist.AllreduceOptions(), mine()
+        options.reduceOp = op
+        group.allreduce(tensors, options).wait()
+        assert all(torch.equal(tensor, filled(expected)) for tensor in tensors), (op, tensors)
+    columns = [torch.stack([tensor, tensor], 1)[:, 0] for tensor in mine()]  # not contiguous
+    group.allreduce(columns).wait()
+    assert all(torch.equal(column, filled(sum(everybody))) for column in columns), columns
+    masks = [torch.tensor([1 << (2 * rank + other)]) for other in range(2)]
+    for op, expected in [(dist.ReduceOp.BOR, 2 ** (2 * size) - 1), (dist.ReduceOp.BAND, 0)]:
+        options, tensors = dist.AllreduceOptions(), [mask.clone() for mask in masks]
+        options.reduceOp = op
+        group.allreduce(tensors, options).wait()
+        assert all(tensor.item() == expected for tensor in tensors), (op, tensors)
+    options, tensors = dist.BroadcastOptions(), mine()
+    options.rootRank, options.rootTensor = size - 1, 1
+    group.broadcast(tensors, options).wait()
+    assert all(torch.equal(tensor, filled(last)) for tensor in tensors), tensors
+    lists = [[torch.empty(2) for _ in everybody] for _ in range(2)]
+    group.allgather(lists, mine()).wait()
+    assert all(torch.equal(one, filled(i)) for listed in lists for i, one in enumerate(listed)), lists
+    sparse = [torch.sparse_coo_tensor([[rank + other]], [1.0], (size + 1,)) for other in range(2)]
+    group.allreduce(sparse).wait()
+    expected = torch.full((size + 1,), 2.0)
+    expected[0] = expected[-1] = 1
+    assert all(torch.equal(tensor.to_dense(), expected) for tensor in sparse), sparse
+    options = dist.AllreduceOptions()
+    options.reduceOp = dist.ReduceOp.AVG
+    refused(lambda: group.allreduce(mine(), options), "AVG is for one tensor")
+    refused(lambda: group.allreduce([torch.ones(1), torch.ones(2)]), "invalid tensor size at index 1")
+    print("done")
+
+
 def parts_of_the_world():
     """Groups of some ranks, and of one."""
     rank, size = dist.get_rank(), dist.get_world_size()

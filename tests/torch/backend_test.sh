@@ -21,6 +21,7 @@ expect $'2 compared 66\n1 compared 90' "$(run 3 same_as_gloo)" # the last is the
 expect "3 done" "$(run 3 what_gloo_lacks)"
 expect "3 done" "$(run 3 shapes)"
 expect "3 done" "$(run 3 shapes ARGOSY_BACKEND=gloo)"
+expect "3 done" "$(run 3 several)"
 expect "3 done" "$(run 3 parts_of_the_world)"
 expect "3 done" "$(run 3 any_source)"
 expect "2 done" "$(run 2 misuse)"

@@ -1,12 +1,13 @@
 #include "process_group.h"
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 #include <utility>
 
-#include <ATen/MemoryOverlap.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "memory.h"
+#include "sparse.h"
 
 namespace argosy_torch {
 namespace {
@@ -18,255 +19,6 @@ bool waits(const Options& options) {
   } else {
     return false;  // before PyTorch 2.8 a backend does not hear of it
   }
-}
-
-ArgosyType type_of(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return ARGOSY_F32;
-    case at::kDouble:
-      return ARGOSY_F64;
-    case at::kHalf:
-      return ARGOSY_F16;
-    case at::kBFloat16:
-      return ARGOSY_BF16;
-    case at::kChar:
-      return ARGOSY_I8;
-    case at::kByte:
-      return ARGOSY_U8;
-    case at::kInt:
-      return ARGOSY_I32;
-    case at::kLong:
-      return ARGOSY_I64;
-    case at::kBool:
-      return ARGOSY_BOOL;
-    default:
-      TORCH_CHECK(false,
-                  "argosy: tensors of ",
-                  tensor.scalar_type(),
-                  " cannot be reduced; expected Float, Double, Half, BFloat16, Char, Byte, Int, "
-                  "Long or Bool. Reduce another type, and convert.");
-  }
-}
-
-ArgosyReduction reduction_of(const c10d::ReduceOp& op) {
-  switch (static_cast<c10d::ReduceOp::RedOpType>(op)) {
-    case c10d::ReduceOp::SUM:
-      return ARGOSY_SUM;
-    case c10d::ReduceOp::AVG:
-      return ARGOSY_AVG;
-    case c10d::ReduceOp::PRODUCT:
-      return ARGOSY_PRODUCT;
-    case c10d::ReduceOp::MIN:
-      return ARGOSY_MIN;
-    case c10d::ReduceOp::MAX:
-      return ARGOSY_MAX;
-    case c10d::ReduceOp::BAND:
-      return ARGOSY_BAND;
-    case c10d::ReduceOp::BOR:
-      return ARGOSY_BOR;
-    case c10d::ReduceOp::BXOR:
-      return ARGOSY_BXOR;
-    default:
-      TORCH_CHECK(false,
-                  "argosy: PREMUL_SUM is not supported. Multiply before the call, and use SUM.");
-  }
-}
-
-void check(const char* op, const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.device().is_cpu(),
-              "argosy: ",
-              op,
-              " of a tensor on ",
-              tensor.device(),
-              ": this backend is for tensors on the CPU. Name one for each device: "
-              "init_process_group(\"cpu:argosy,cuda:nccl\").");
-  TORCH_CHECK(tensor.layout() == at::kStrided,
-              "argosy: ",
-              op,
-              " of a tensor with layout ",
-              tensor.layout(),
-              ": expected a dense one. Call to_dense() before.");
-}
-
-// The one entry of a list that an operation is called with. These checks have Gloo's words.
-template <typename T>
-T& only(const char* op, std::vector<T>& list, const char* what = "tensor list") {
-  TORCH_CHECK(!list.empty(),
-              "argosy: ",
-              op,
-              " requires a single-element ",
-              what,
-              ", got none: requires non-empty tensor list");
-  TORCH_CHECK(list.size() == 1,
-              "argosy: ",
-              op,
-              " requires a single-element ",
-              what,
-              ", got ",
-              list.size(),
-              ". Call it for each of them.");
-  return list[0];
-}
-
-int64_t bytes_of(const at::Tensor& tensor) {
-  return static_cast<int64_t>(tensor.nbytes());
-}
-
-// What an operation reads: the tensor itself where its elements lie in order.
-at::Tensor to_read(const char* op, const at::Tensor& tensor) {
-  check(op, tensor);
-  return tensor.resolve_conj().resolve_neg().contiguous();
-}
-
-// What an operation writes. finish() copies it to the tensor, where it is not the tensor itself.
-class Written {
- public:
-  Written() = default;
-  Written(const char* op, const at::Tensor& tensor) : tensor_(tensor) {
-    check(op, tensor);
-    TORCH_CHECK(at::has_internal_overlap(tensor) != at::MemOverlap::Yes,
-                "argosy: ",
-                op,
-                " into a tensor of which several elements lie at one place: sizes ",
-                tensor.sizes(),
-                ", strides ",
-                tensor.strides(),
-                ". Call clone() before.");
-    memory_ =
-        tensor.is_contiguous() ? tensor : at::empty_like(tensor, at::MemoryFormat::Contiguous);
-  }
-  // With what the tensor holds, for operations that read it too.
-  static Written with_contents(const char* op, const at::Tensor& tensor) {
-    Written written(op, tensor);
-    if (!written.memory_.is_same(tensor)) {
-      written.memory_.copy_(tensor);
-    }
-    return written;
-  }
-  void* data() const { return memory_.data_ptr(); }
-  const at::Tensor& memory() const { return memory_; }
-  void finish() const {
-    if (!memory_.is_same(tensor_)) {
-      tensor_.copy_(memory_);
-    }
-  }
-
- private:
-  at::Tensor tensor_;
-  at::Tensor memory_;
-};
-
-// Tensors one after another in one piece of memory, in bytes.
-class Flat {
- public:
-  Flat() = default;
-  Flat(const char* op, const Tensors& tensors) : tensors_(tensors) {
-    for (const at::Tensor& tensor : tensors) {
-      check(op, tensor);
-      counts_.push_back(bytes_of(tensor));
-    }
-    memory_ = at::empty({std::accumulate(counts_.begin(), counts_.end(), int64_t{0})}, at::kByte);
-  }
-  void* data() const { return memory_.data_ptr(); }
-  const int64_t* counts() const { return counts_.data(); }
-  int64_t bytes() const { return memory_.numel(); }
-  bool even() const {
-    return std::adjacent_find(counts_.begin(), counts_.end(), std::not_equal_to<>()) ==
-           counts_.end();
-  }
-  // Fills the memory from the tensors.
-  void take() const {
-    each([](const at::Tensor& tensor, const at::Tensor& piece) { piece.copy_(tensor); });
-  }
-  // Fills the tensors from the memory.
-  void give() const {
-    each([](const at::Tensor& tensor, const at::Tensor& piece) { tensor.copy_(piece); });
-  }
-
- private:
-  template <typename Copy>
-  void each(Copy copy) const {
-    int64_t begin = 0;
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (counts_[i] > 0) {
-        const at::Tensor& tensor = tensors_[i];
-        copy(tensor,
-             at::from_blob(static_cast<char*>(data()) + begin, tensor.sizes(), tensor.options()));
-      }
-      begin += counts_[i];
-    }
-  }
-  Tensors tensors_;
-  std::vector<int64_t> counts_;
-  at::Tensor memory_;
-};
-
-// Over the elements of `memory`, in place.
-ArgosyStep sums(ArgosyStepKind kind, const at::Tensor& memory, const c10d::ReduceOp& op) {
-  ArgosyStep step{};
-  step.kind = kind;
-  step.type = type_of(memory);
-  step.reduction = reduction_of(op);
-  TORCH_CHECK(library().argosy_is_defined(step.reduction, step.type) != 0,
-              "argosy: tensors of ",
-              memory.scalar_type(),
-              " have no such reduction: BAND, BOR and BXOR are for integers and bool, AVG is not "
-              "for bool.");
-  step.output = memory.data_ptr();
-  step.count = memory.numel();
-  return step;
-}
-
-int checked_root(const char* op, int64_t root, int size) {
-  TORCH_CHECK(root >= 0 && root < size,
-              "argosy: ",
-              op,
-              ": invalid root rank: ",
-              root,
-              ", expected 0 to ",
-              size - 1);
-  return static_cast<int>(root);
-}
-
-// `what` is "input" or "output".
-void check_list(const char* op, const Tensors& list, int size, const char* what) {
-  TORCH_CHECK(static_cast<int>(list.size()) == size,
-              "argosy: ",
-              op,
-              ": Incorrect ",
-              what,
-              " list size ",
-              list.size(),
-              ". ",
-              static_cast<char>(std::toupper(what[0])),
-              what + 1,
-              " list size should be ",
-              size);
-}
-
-// Values that go from the one to the other.
-void check_same(const char* op, const at::Tensor& from, const at::Tensor& to) {
-  TORCH_CHECK(from.scalar_type() == to.scalar_type(),
-              "argosy: ",
-              op,
-              " from ",
-              from.scalar_type(),
-              " to ",
-              to.scalar_type(),
-              ": invalid tensor type, expected the same on both sides");
-}
-
-void check_fits(const char* op, const at::Tensor& from, const at::Tensor& to) {
-  check_same(op, from, to);
-  TORCH_CHECK(from.numel() == to.numel(),
-              "argosy: ",
-              op,
-              " of ",
-              from.sizes(),
-              " into ",
-              to.sizes(),
-              ": invalid tensor size, expected as many elements");
 }
 
 int set_in(void* store, const char* key, const char* value, ArgosyText* why) {
@@ -403,8 +155,13 @@ void end_job(void* context, const ArgosyEnd* end) {
 }  // namespace
 
 ProcessGroup::WorkPtr ProcessGroup::submit(const Call& call, Body body) {
-  auto work = c10::make_intrusive<Work>(
-      getRank(), call.title.type, call.title.profile, call.inputs, call.outputs, next_.load());
+  auto work = c10::make_intrusive<Work>(getRank(),
+                                        call.title.type,
+                                        call.title.profile,
+                                        call.inputs,
+                                        call.outputs,
+                                        next_.load(),
+                                        call.lists);
   auto job = std::make_unique<Job>(Job{work, std::move(body)});
   int64_t elements = 0;
   int64_t bytes = 0;
@@ -435,36 +192,43 @@ ProcessGroup::WorkPtr ProcessGroup::submit(const Call& call, Body body) {
 
 ProcessGroup::WorkPtr ProcessGroup::broadcast(Tensors& tensors,
                                               const c10d::BroadcastOptions& opts) {
-  at::Tensor& tensor = only("broadcast", tensors);
+  const int root = checked_root("broadcast", opts.rootRank, getSize());
+  const at::Tensor& tensor = checked_root_tensor("broadcast", opts.rootTensor, tensors);
+  check_alike("broadcast", tensors);
   const Written data = Written::with_contents("broadcast", tensor);
-  return submit({kBroadcast, opts.timeout, waits(opts), tensors, tensors},
-                [=, root = checked_root("broadcast", opts.rootRank, getSize())](const Steps& run) {
-                  run(moves(ARGOSY_BROADCAST, nullptr, data.data(), bytes_of(data.memory()), root));
-                  data.finish();
-                });
+  const Tensors copies = others("broadcast", tensors, tensor);
+  return submit({kBroadcast, opts.timeout, waits(opts), tensors, tensors}, [=](const Steps& run) {
+    run(moves(ARGOSY_BROADCAST, nullptr, data.data(), bytes_of(data.memory()), root));
+    data.finish();
+    copy_to(copies, data.memory());
+  });
 }
 
 ProcessGroup::WorkPtr ProcessGroup::allreduce(Tensors& tensors,
                                               const c10d::AllreduceOptions& opts) {
-  at::Tensor& tensor = only("all_reduce", tensors);
-  if (tensor.layout() == at::kSparse) {
+  check_alike("all_reduce", tensors);
+  if (tensors[0].layout() == at::kSparse) {
     return allreduce_sparse(tensors, opts);
   }
-  const Written data = Written::with_contents("all_reduce", tensor);
+  const Written data = Written::with_contents("all_reduce", tensors[0]);
+  const Tensors more = others("all_reduce", tensors, tensors[0]);
   const ArgosyStep step = sums(ARGOSY_ALL_REDUCE, data.memory(), opts.reduceOp);
+  TORCH_CHECK(more.empty() || step.reduction != ARGOSY_AVG,
+              "argosy: all_reduce: AVG is for one tensor of a process. Use SUM, and divide.");
   return submit({kAllReduce, opts.timeout, waits(opts), tensors, tensors}, [=](const Steps& run) {
+    for (const at::Tensor& one : more) {
+      combine(step.reduction, data.memory(), one);
+    }
     run(step);
     data.finish();
+    copy_to(more, data.memory());
   });
 }
 
 // As one: a tensor that is listed twice is summed once, as everywhere.
 ProcessGroup::WorkPtr ProcessGroup::allreduce_coalesced(
     Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) {
-  TORCH_CHECK(!tensors.empty(), "argosy: all_reduce_coalesced requires non-empty tensor list");
-  for (const at::Tensor& tensor : tensors) {
-    check_same("all_reduce_coalesced", tensors[0], tensor);
-  }
+  check_kinds("all_reduce_coalesced", tensors);
   const Flat all("all_reduce_coalesced", tensors);
   ArgosyStep step = sums(ARGOSY_ALL_REDUCE, tensors[0], opts.reduceOp);
   all.take();
@@ -476,94 +240,21 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce_coalesced(
   });
 }
 
-namespace {
-
-// The sum of the terms from `begin` to `end`, along the tree in which all sums are taken.
-at::Tensor tree_sum(const Tensors& terms, size_t begin, size_t end) {
-  if (end - begin == 1) {
-    return terms[begin];
-  }
-  size_t half = 1;
-  while (half * 2 < end - begin) {
-    half *= 2;
-  }
-  return (tree_sum(terms, begin, begin + half) + tree_sum(terms, begin + half, end)).coalesce();
-}
-
-// Every rank's bytes, one after another.
-at::Tensor gather_bytes(const Steps& run,
-                        const at::Tensor& mine,
-                        const std::vector<int64_t>& counts) {
-  at::Tensor all =
-      at::empty({std::accumulate(counts.begin(), counts.end(), int64_t{0})}, at::kByte);
-  ArgosyStep step = moves(ARGOSY_ALL_GATHER_V, mine.data_ptr(), all.data_ptr(), 0);
-  step.receive_counts = counts.data();
-  run(step);
-  return all;
-}
-
-at::Tensor sum_sparse(const Steps& run, const at::Tensor& tensor, int size) {
-  const at::Tensor mine = tensor.coalesce();
-  const at::Tensor indices = mine.indices().t().contiguous();
-  const at::Tensor values = mine.values().contiguous();
-  const int64_t count = mine._nnz();
-  std::vector<int64_t> counts(static_cast<size_t>(size));
-  run(moves(ARGOSY_ALL_GATHER, &count, counts.data(), sizeof count));
-  const auto in_bytes = [&](const at::Tensor& of) {
-    const int64_t each =
-        of.numel() / std::max<int64_t>(count, 1) * static_cast<int64_t>(of.element_size());
-    std::vector<int64_t> bytes(counts);
-    for (int64_t& one : bytes) {
-      one *= each;
-    }
-    return bytes;
-  };
-  // A rank without values knows how large one is by the shape.
-  at::Tensor like_index = count > 0 ? indices : at::empty({1, mine.sparse_dim()}, at::kLong);
-  std::vector<int64_t> shape(values.sizes().begin() + 1, values.sizes().end());
-  shape.insert(shape.begin(), 1);
-  at::Tensor like_value = count > 0 ? values : at::empty(shape, values.options());
-  const std::vector<int64_t> index_bytes = in_bytes(like_index);
-  const std::vector<int64_t> value_bytes = in_bytes(like_value);
-  const at::Tensor all_indices = gather_bytes(run, indices, index_bytes);
-  const at::Tensor all_values = gather_bytes(run, values, value_bytes);
-  Tensors terms;
-  int64_t index_at = 0;
-  int64_t value_at = 0;
-  for (size_t rank = 0; rank < counts.size(); ++rank) {
-    shape[0] = counts[rank];
-    terms.push_back(at::sparse_coo_tensor(
-        at::from_blob(static_cast<char*>(all_indices.data_ptr()) + index_at,
-                      {counts[rank], mine.sparse_dim()},
-                      at::kLong)
-            .t()
-            .clone(),
-        at::from_blob(static_cast<char*>(all_values.data_ptr()) + value_at, shape, values.options())
-            .clone(),
-        tensor.sizes()));
-    index_at += index_bytes[rank];
-    value_at += value_bytes[rank];
-  }
-  return tree_sum(terms, 0, terms.size()).coalesce();
-}
-
-}  // namespace
-
 ProcessGroup::WorkPtr ProcessGroup::allreduce_sparse(Tensors& tensors,
                                                      const c10d::AllreduceOptions& opts) {
-  at::Tensor tensor = only("all_reduce_sparse", tensors);
-  TORCH_CHECK(tensor.device().is_cpu() && reduction_of(opts.reduceOp) == ARGOSY_SUM,
+  check_alike("all_reduce_sparse", tensors);
+  TORCH_CHECK(tensors[0].device().is_cpu() && reduction_of(opts.reduceOp) == ARGOSY_SUM,
               "argosy: all_reduce of sparse tensors: unsupported reduction operation, or no tensor "
               "on the CPU. Expected SUM.");
   return submit({kSparse, opts.timeout, waits(opts), tensors, tensors},
                 [=, size = getSize()](const Steps& run) {
-                  at::Tensor result = tensor;
-                  result.copy_(sum_sparse(run, tensor, size));
+                  copy_to(tensors, sum_sparse(run, tree_sum(tensors, 0, tensors.size()), size));
                 });
 }
 
 ProcessGroup::WorkPtr ProcessGroup::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) {
-  at::Tensor& tensor = only("reduce", tensors);
+  const at::Tensor& tensor = only("reduce", tensors);
+  (void)checked_root_tensor("reduce", opts.rootTensor, tensors);
   const Written data = Written::with_contents("reduce", tensor);
   ArgosyStep step = sums(ARGOSY_REDUCE, data.memory(), opts.reduceOp);
   step.root = checked_root("reduce", opts.rootRank, getSize());
@@ -576,42 +267,45 @@ ProcessGroup::WorkPtr ProcessGroup::reduce(Tensors& tensors, const c10d::ReduceO
 ProcessGroup::WorkPtr ProcessGroup::allgather(std::vector<Tensors>& outputs,
                                               Tensors& inputs,
                                               const c10d::AllgatherOptions& opts) {
-  at::Tensor& input = only("all_gather", inputs);
-  Tensors& list = only("all_gather", outputs);
-  check_list("all_gather", list, getSize(), "output");
-  const at::Tensor mine = to_read("all_gather", input);
-  for (const at::Tensor& output : list) {
-    check_same("all_gather", input, output);
-  }
-  check_fits("all_gather", input, list[static_cast<size_t>(getRank())]);
-  const Flat all("all_gather", list);
-  return submit({kAllGather, opts.timeout, waits(opts), inputs, list}, [=](const Steps& run) {
-    ArgosyStep step = moves(all.even() ? ARGOSY_ALL_GATHER : ARGOSY_ALL_GATHER_V,
-                            mine.data_ptr(),
-                            all.data(),
-                            bytes_of(mine));
-    step.receive_counts = all.counts();
-    run(step);
-    all.give();
-  });
-}
-
-namespace {
-
-void check_gathered(const char* op, const at::Tensor& whole, const at::Tensor& part, int size) {
-  check_same(op, part, whole);
-  TORCH_CHECK(whole.numel() == part.numel() * size,
-              "argosy: ",
-              op,
-              ": the whole must have the elements of ",
-              size,
-              " parts, got ",
-              whole.sizes(),
+  TORCH_CHECK(!inputs.empty(), "argosy: all_gather requires non-empty input tensor list");
+  TORCH_CHECK(outputs.size() == inputs.size(),
+              "argosy: all_gather requires input/output tensor lists to have the same length, got ",
+              inputs.size(),
               " and ",
-              part.sizes());
+              outputs.size());
+  check_alike("all_gather", inputs);
+  const size_t several = inputs.size();
+  const auto mine_at = static_cast<size_t>(getRank()) * several;
+  Tensors results;
+  for (const Tensors& list : outputs) {
+    check_list("all_gather", list, getSize() * static_cast<int>(several), "output");
+    for (const at::Tensor& output : list) {
+      check_same("all_gather", inputs[0], output);
+      if (several > 1) {  // one may be as large as its rank wants
+        check_fits("all_gather", inputs[0], output);
+      }
+      check_written("all_gather", output);
+    }
+    check_fits("all_gather", inputs[0], list[mine_at]);
+    results.insert(results.end(), list.begin(), list.end());
+  }
+  const at::Tensor mine =
+      several == 1 ? to_read("all_gather", inputs[0]) : Flat::taken("all_gather", inputs).memory();
+  const Flat all("all_gather", outputs[0]);
+  return submit({kAllGather, opts.timeout, waits(opts), inputs, results, several},
+                [=, count = outputs[0].size()](const Steps& run) {
+                  ArgosyStep step = moves(all.even() ? ARGOSY_ALL_GATHER : ARGOSY_ALL_GATHER_V,
+                                          mine.data_ptr(),
+                                          all.data(),
+                                          bytes_of(mine));
+                  step.receive_counts = all.counts();
+                  run(step);
+                  all.give();
+                  for (size_t i = count; i < results.size(); ++i) {
+                    results[i].copy_(results[i % count]);
+                  }
+                });
 }
-
-}  // namespace
 
 ProcessGroup::WorkPtr ProcessGroup::_allgather_base(at::Tensor& output,
                                                     at::Tensor& input,
@@ -655,9 +349,9 @@ ProcessGroup::WorkPtr ProcessGroup::allgather_coalesced(std::vector<Tensors>& ou
                                                         const c10d::AllgatherOptions& opts) {
   TORCH_CHECK(!inputs.empty(), "argosy: all_gather_coalesced needs a tensor or more, got none");
   TORCH_CHECK(static_cast<int>(outputs.size()) == getSize(),
-              "argosy: all_gather_coalesced needs a list for each of ",
+              "argosy: all_gather_coalesced: output lists should be equal to world size: ",
               getSize(),
-              " ranks, got ",
+              ", got ",
               outputs.size());
   Tensors mine;
   std::vector<Flat> all;
@@ -665,9 +359,16 @@ ProcessGroup::WorkPtr ProcessGroup::allgather_coalesced(std::vector<Tensors>& ou
     Tensors of_ranks;
     for (const Tensors& list : outputs) {
       TORCH_CHECK(list.size() == inputs.size() && list[i].sizes() == inputs[i].sizes(),
-                  "argosy: all_gather_coalesced: invalid size of an output list: expected the "
-                  "sizes of the inputs");
-      check_same("all_gather_coalesced", inputs[i], list[i]);
+                  "argosy: all_gather_coalesced: invalid size of output tensor at index ",
+                  i,
+                  ": expected that of the input");
+      TORCH_CHECK(list[i].scalar_type() == inputs[i].scalar_type(),
+                  "argosy: all_gather_coalesced: invalid tensor type at index ",
+                  i,
+                  ": ",
+                  list[i].scalar_type(),
+                  ", expected ",
+                  inputs[i].scalar_type());
       of_ranks.push_back(list[i]);
     }
     mine.push_back(to_read("all_gather_coalesced", inputs[i]));
@@ -727,8 +428,7 @@ ProcessGroup::WorkPtr ProcessGroup::scatter(Tensors& outputs,
     for (const at::Tensor& input : list) {
       check_fits("scatter", input, output);
     }
-    all = Flat("scatter", list);
-    all.take();
+    all = Flat::taken("scatter", list);
   } else {
     TORCH_CHECK(inputs.empty(), "argosy: scatter requires empty input on non-root");
   }
@@ -755,8 +455,7 @@ ProcessGroup::WorkPtr ProcessGroup::reduce_scatter(Tensors& outputs,
   }
   check_fits("reduce_scatter", list[static_cast<size_t>(getRank())], output);
   const Written mine("reduce_scatter", output);
-  const Flat all("reduce_scatter", list);
-  all.take();
+  const Flat all = Flat::taken("reduce_scatter", list);
   const ArgosyStep sum = sums(ARGOSY_REDUCE_SCATTER, mine.memory(), opts.reduceOp);
   return submit({kReduceScatter, opts.timeout, waits(opts), list, outputs},
                 [=, rank = getRank(), size = getSize()](const Steps& run) {
@@ -914,10 +613,9 @@ ProcessGroup::WorkPtr ProcessGroup::alltoall(Tensors& outputs,
                                              const c10d::AllToAllOptions& opts) {
   check_list("all_to_all", outputs, getSize(), "output");
   check_list("all_to_all", inputs, getSize(), "input");
-  const Flat sent("all_to_all", inputs);
+  const Flat sent = Flat::taken("all_to_all", inputs);
   const Flat got("all_to_all", outputs);
   check_exchange("all_to_all", sent.counts()[getRank()], got.counts()[getRank()]);
-  sent.take();
   return submit({kAllToAll, opts.timeout, waits(opts), inputs, outputs}, [=](const Steps& run) {
     exchange(run, sent.data(), sent.counts(), got.data(), got.counts());
     got.give();

@@ -117,6 +117,7 @@ class ProcessGroup final : public Base {
     bool waits;
     const Tensors& inputs;  // for messages and profiles
     Tensors outputs;
+    size_t lists = 1;  // that the outputs are given in
   };
   WorkPtr submit(const Call& call, Body body);
   WorkPtr receive(const Title& title, const at::Tensor& tensor, int peer, int tag);

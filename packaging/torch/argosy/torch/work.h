@@ -55,10 +55,12 @@ class Work final : public c10d::Work {
        const char* title,
        const Tensors& inputs,
        Tensors outputs,
-       int64_t number)
+       int64_t number,
+       size_t lists = 1)
       : c10d::Work(rank, type, title, inputs),
         outputs_(std::move(outputs)),
         number_(number),
+        lists_(lists),
         future_(c10::make_intrusive<c10::ivalue::Future>(
             c10::ListType::create(c10::TensorType::get()))) {}
 
@@ -77,7 +79,7 @@ class Work final : public c10d::Work {
   void end(const ArgosyEnd& end) {
     source_ = end.source;
     if (end.code == ARGOSY_OK) {
-      future_->markCompleted(c10::IValue(outputs_));
+      future_->markCompleted(value());
       finish();
       return;
     }
@@ -90,8 +92,20 @@ class Work final : public c10d::Work {
   }
 
  private:
+  c10::IValue value() const {
+    if (lists_ == 1) {
+      return outputs_;
+    }
+    std::vector<Tensors> lists;
+    const auto each = static_cast<std::ptrdiff_t>(outputs_.size() / lists_);
+    for (auto at = outputs_.begin(); at != outputs_.end(); at += each) {
+      lists.emplace_back(at, at + each);
+    }
+    return lists;
+  }
   const Tensors outputs_;
   const int64_t number_;
+  const size_t lists_;
   std::vector<int> peers_;
   int source_ = -1;
   const c10::intrusive_ptr<c10::ivalue::Future> future_;
