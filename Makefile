@@ -94,11 +94,11 @@ install: deps-build ## Build and install library, headers and launcher under PRE
 	@scripts/quiet.sh "installing under $(PREFIX)" build/install.log cmake --install $(BUILD) --prefix $(PREFIX)
 	@echo "argosy: installed: $(PREFIX)/bin/argosy; in a project: -DCMAKE_PREFIX_PATH=$(PREFIX); docs/guides: in $(PREFIX)/share/doc/argosy"
 
-deb: deps-deb ## Debian packages of what is committed, for the release of Debian that this is, in build/deb
-	@packaging/deb.sh build/deb
+deb: deps-deb ## Debian packages of what is committed, in build/deb; RELEASE=trixie: in a root of that release, in build/deb-trixie (root)
+	@packaging/deb.sh build/deb$(RELEASE:%=-%) $(RELEASE)
 
-deb-check: deps-deb ## Install build/deb's packages in a bare root, run their tests, upgrade and purge them (root)
-	@packaging/root.sh bookworm build/deb -- /mnt/source/packaging/try_deb.sh /mnt
+deb-check: deps-deb ## Install build/deb's packages (RELEASE=trixie) in a bare root, run their tests, upgrade and purge them (root)
+	@packaging/root.sh $(or $(RELEASE),bookworm) build/deb$(RELEASE:%=-%) -- /mnt/source/packaging/try_deb.sh /mnt
 
 abi-check: deps-abi ## Do programs of an earlier release run with build/deb's library? EARLIER=<folder of that release>, else the last tag's is built
 	@packaging/abi_check.sh "$(EARLIER)" build/deb build/abi
@@ -128,9 +128,11 @@ torch-tests: torch ## PyTorch's own tests on Gloo and on the backend "argosy", c
 	@tests/torch/run.sh "$(or $(PEERS),.venv-peers/bin/python)" build/packages/argosy_torch-$(VERSION).tar.gz build/torch-tests
 
 release: deb bundle wheel torch paddle image ## All packages with checksums and an SBOM each, in build/release-files
-	@packaging/release.sh build/deb build/packages build/image build/release-files
+	@packaging/deb.sh build/deb-trixie trixie
+	@packaging/release.sh build/packages build/image build/release-files build/deb build/deb-trixie
 
 release-check: deb-check bundle-check wheel-check image-check slurm-check reproduce ## Try all packages in bare roots, and see that they can be built again to the bit (root; half an hour)
+	@packaging/root.sh trixie build/deb-trixie -- /mnt/source/packaging/try_deb.sh /mnt
 
 reproduce: deps-deb deps-wheel ## Build Debian's packages and the wheel in another folder and compare them to the bit
 	@packaging/reproduce.sh build/deb build/packages

@@ -11,7 +11,7 @@ apt-get -qq update
 # The launcher alone brings no libtorch, and says what trains.
 apt-get -qq install -y --no-install-recommends "$folder"/argosy_*.deb >/tmp/install.log 2>&1 ||
   { tail -n 20 /tmp/install.log >&2; fail "argosy could not be installed alone"; }
-[[ ! -e /usr/lib/x86_64-linux-gnu/libtorch_cpu.so.1.13 ]] || fail "argosy alone has brought libtorch"
+! compgen -G '/usr/lib/x86_64-linux-gnu/libtorch_cpu.so*' >/dev/null || fail "argosy alone has brought libtorch"
 [[ $(argosy launch --log_dir= -n 2 sh -c 'echo $RANK' | sort | paste -s -d ,) == "[rank 0] 0,[rank 1] 1" ]] || fail "the launcher alone does not start two"
 said=$(argosy train --list models 2>&1) && fail "argosy train works without argosy-torch"
 [[ $said == *"Debian's package argosy-torch"* ]] || fail "argosy train says: $said"
