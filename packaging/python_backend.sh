@@ -31,7 +31,7 @@ mkdir -p "$tree"
 # What git knows, and nothing that a build left beside it.
 git ls-files -z "packaging/$name" | tar -c --null -T - | tar -x -C "$tree" --strip-components=2
 mkdir "$tree/argosy/abi"
-cp argosy/abi/{comm,library}.h "$tree/argosy/abi"
+cp argosy/abi/{comm,library,interpreter}.h "$tree/argosy/abi"
 cp LICENSE "$package"
 echo "$version" >"$tree/VERSION"
 # The libraries get names of their own: another library of the process may have loaded one of the same name.

@@ -24,9 +24,10 @@ REFUSED = {"libjbig0", "libreadline8"}
 FIELDS = ["Package", "Version", "Architecture", "source:Package", "source:Version", "Static-Built-Using"]
 SOURCES = """What is in here and not Argosy's is Debian's, built from the source packages below. Each is had by
 `apt-get source NAME=VERSION`, and old ones from Debian's snapshot archive. Of the shared libraries, the names of
-libraries that they do not use were removed and $ORIGIN was set as their search path (patchelf); nothing else was
-changed, and each can be replaced by another build of its own. The launcher is linked again by
-packaging/static_launcher.sh of Argosy's source, commit {commit}.
+libraries that they do not use were removed and $ORIGIN was set as their search path (patchelf), and in a package for
+Python they and their names for the loader begin with libargosy_. Nothing else was changed, and each can be replaced by
+another build of its own. A launcher without shared libraries is linked again by packaging/static_launcher.sh of
+Argosy's source, commit {commit}.
 
 """
 

@@ -18,6 +18,9 @@ env/bin/pip install --quiet --no-index --disable-pip-version-check "$1"
 export PATH=$HOME/env/bin:$PATH
 argosy --version
 [[ $(python3 -m argosy --version) == "$(argosy --version)" ]]
+mkdir -p other/argosy/backend
+echo 'name = "found"' >other/argosy/backend/__init__.py # as argosy.torch, in a folder of its own
+[[ $(PYTHONPATH=other python3 -c 'import argosy.backend; print(argosy.backend.name)') == found ]]
 cat >hello.py <<'PY'
 import os, sys
 print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "in", os.path.dirname(os.path.dirname(sys.executable)))

@@ -64,7 +64,8 @@ ArgosyGroup* argosy_group_make(const ArgosyMeeting* meeting, ArgosyCode* code, A
 void argosy_group_close(ArgosyGroup* group, int64_t timeout_ms);
 /// Closes the group as at the end of a process, and frees it. Allowed inside of its operations too.
 void argosy_group_free(ArgosyGroup* group);
-/// Closes all groups of this process, and waits so long for what they run, all together.
+/// Closes all groups of this process, and waits so long for what they run, all together. Inside of
+/// an operation, all but that operation's group, which is closed at the end of the process.
 void argosy_close_all(int64_t timeout_ms);
 /// The newest 1,024 operations as JSON; see comm::FlightRecorder.
 void argosy_group_record(const ArgosyGroup* group, ArgosyText* json);

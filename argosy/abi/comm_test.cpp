@@ -81,6 +81,57 @@ TEST(Abi, AnOperationThatWaitsRunsInTheCallersThread) {
   });
 }
 
+/// What hears of its end takes its time.
+struct Slow {
+  int code;
+  int heard = 0;
+
+  static int run(void* self, ArgosyHere* /*here*/) { return static_cast<Slow*>(self)->code; }
+  static void end(void* self, const ArgosyEnd* /*end*/) {
+    for (int i = 0; i < 100; ++i) {
+      std::this_thread::yield();
+    }
+    ++static_cast<Slow*>(self)->heard;
+  }
+};
+
+/// Behind another one, so that the group's thread runs it.
+void expect_that_it_ends_before_it_returns(Rank& rank, int code) {
+  std::promise<void> go;
+  Operation before([&](ArgosyHere*) {
+    go.get_future().wait();
+    return int{ARGOSY_OK};
+  });
+  ASSERT_EQ(before.submit(rank), ARGOSY_OK);
+  const std::jthread starter([&] { go.set_value(); });
+  Slow slow{.code = code};
+  const ArgosyOperation operation{.name = "slow",
+                                  .type = "",
+                                  .elements = 0,
+                                  .bytes = 0,
+                                  .timeout_ms = 0,
+                                  .waits = 1,
+                                  .body = Slow::run,
+                                  .then = Slow::end,
+                                  .context = &slow};
+  EXPECT_EQ(argosy_submit(rank.group(), &operation, rank.text()), ARGOSY_OK) << "accepted";
+  EXPECT_EQ(slow.heard, 1);
+  EXPECT_EQ(before.wait().code, ARGOSY_OK);
+}
+
+TEST(Abi, AnOperationThatWaitsForItsTurnReturnsAfterItsEnd) {
+  with_ranks(2, [](Rank& rank, int /*me*/) {
+    for (int i = 0; i < 200; ++i) {
+      expect_that_it_ends_before_it_returns(rank, ARGOSY_OK);
+    }
+  });
+  for (int i = 0; i < 20; ++i) {  // each breaks its group
+    with_ranks(2, [](Rank& rank, int /*me*/) {
+      expect_that_it_ends_before_it_returns(rank, ARGOSY_FAILED);
+    });
+  }
+}
+
 TEST(Abi, SumsLieInMemoryThatAllShare) {
   constexpr size_t kPart = 1 << 20;
   with_ranks(2, [](Rank& rank, int me) {

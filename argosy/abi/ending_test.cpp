@@ -94,6 +94,22 @@ TEST(AbiEnding, AllGroupsOfAProcessAreClosedAtOnce) {
   });
 }
 
+TEST(AbiEnding, AnOperationMayCloseAllOtherGroups) {
+  OtherStore store;
+  Rank one(store, 0, 1), other(store, 0, 1);
+  Operation operation([](ArgosyHere* here) {
+    argosy_close_all(1'000);
+    const ArgosyStep barrier = step(ARGOSY_BARRIER, nullptr, nullptr, 0);
+    return argosy_step(here, &barrier);
+  });
+  EXPECT_EQ(operation.submit(one), ARGOSY_OK) << one.why();
+  EXPECT_EQ(operation.wait().code, ARGOSY_OK);
+  Operation refused([](ArgosyHere*) { return int{ARGOSY_OK}; });
+  EXPECT_EQ(refused.submit(other), ARGOSY_MISUSED);
+  Operation accepted([](ArgosyHere*) { return int{ARGOSY_OK}; });
+  EXPECT_EQ(accepted.submit(one), ARGOSY_OK);
+}
+
 /// What frees its group when it ends, in the thread in which that is told.
 class Last final {
  public:

@@ -4,13 +4,15 @@
 /// every such backend does with them. dlopen() without RTLD_GLOBAL keeps its Gloo and its gRPC from
 /// those of the runtime. Not with RTLD_DEEPBIND: it would take free() from libc for memory of an
 /// allocator that LD_PRELOAD has put before it, and crash. C++17, and of Argosy it needs comm.h
-/// alone: packaging/python_backend.sh puts both headers into the packages of the backends.
+/// alone: packaging/python_backend.sh puts them into the packages of the backends.
 
 #include <dlfcn.h>
 
+#include <cstdint>
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "argosy/abi/comm.h"
 
@@ -114,6 +116,30 @@ inline ArgosyStep moves(
   return step;
 }
 
+/// Bytes of each rank to each other: their counts live as long as the step.
+inline ArgosyStep exchanges(const void* input,
+                            const int64_t* sends,
+                            void* output,
+                            const int64_t* receives) {
+  ArgosyStep step = moves(ARGOSY_ALL_TO_ALL_V, input, output, 0);
+  step.send_counts = sends;
+  step.receive_counts = receives;
+  return step;
+}
+
+/// The `set` of a meeting: `store` takes a key and a vector of bytes, and may throw.
+template <typename Store>
+int set_in(Store& store, const std::string& key, const char* value, ArgosyText* why) {
+  try {
+    const std::string text(value);
+    store.set(key, std::vector<uint8_t>(text.begin(), text.end()));
+    return ARGOSY_OK;
+  } catch (const std::exception& e) {
+    tell(why, e.what());
+    return ARGOSY_FAILED;
+  }
+}
+
 /// What tells a step where it is, and does it.
 class Steps final {
  public:
@@ -156,8 +182,10 @@ int run_steps(ArgosyHere* here, const Body& body) noexcept {
     return failed.code;
   } catch (const std::exception& e) {
     library().argosy_fail(here, e.what());
-    return ARGOSY_FAILED;
+  } catch (...) {
+    library().argosy_fail(here, "it threw what is no std::exception");
   }
+  return ARGOSY_FAILED;
 }
 
 }  // namespace argosy::abi

@@ -10,6 +10,7 @@
 #include "argosy/abi/comm_test_support.h"
 #include "argosy/base/deadline.h"
 #include "argosy/base/strings.h"
+#include "argosy/os/socket.h"
 #include "argosy/rendezvous/endpoint.h"
 #include "argosy/rendezvous/store_client.h"
 
@@ -105,7 +106,7 @@ TEST(AbiMeeting, AGroupMeetsWhereAnotherOneHasMetInAStoreThatLives) {
 
 /// An invitation of a process that was killed before the ranks had met.
 std::string invitation_to(const test::OwnedPort& nobody) {
-  return "argosy-store-1 127.0.0.1:" + std::to_string(nobody.port()) +
+  return "argosy-store-2 127.0.0.1:" + std::to_string(nobody.port()) +
          " 00112233445566778899aabbccddeeff\n0123456789abcdef";
 }
 
@@ -149,8 +150,8 @@ TEST(AbiMeeting, AnInvitationLeadsTowardsWhatTheGroupSays) {
     const Rank other(by_name, number, 2, {.towards = "localhost"});
     EXPECT_NE(other.group(), nullptr) << other.why();
   });
-  EXPECT_THAT(by_number.history().front(), StartsWith("argosy-store-1 127.0.0.1:"));
-  EXPECT_THAT(by_name.history().front(), StartsWith("argosy-store-1 localhost:"));
+  EXPECT_THAT(by_number.history().front(), StartsWith("argosy-store-2 127.0.0.1:"));
+  EXPECT_THAT(by_name.history().front(), StartsWith("argosy-store-2 localhost:"));
 }
 
 TEST(AbiMeeting, WithoutAHostToGoTowardsTheInterfaceIsTheUsers) {
@@ -161,7 +162,28 @@ TEST(AbiMeeting, WithoutAHostToGoTowardsTheInterfaceIsTheUsers) {
     EXPECT_NE(rank.group(), nullptr) << rank.why();
   });
   unsetenv("ARGOSY_IFNAME");  // NOLINT(concurrency-mt-unsafe)
-  EXPECT_THAT(store.history().front(), StartsWith("argosy-store-1 127.0.0.1:"));
+  EXPECT_THAT(store.history().front(), StartsWith("argosy-store-2 127.0.0.1:"));
+}
+
+/// A host's own name often leads to the loopback there, and says nothing of the other ranks' way.
+TEST(AbiMeeting, WhereTheWayThereIsTheLoopbackTheInterfaceIsTheUsers) {
+  setenv("ARGOSY_IFNAME", "lo", 1);  // NOLINT(concurrency-mt-unsafe)
+  OtherStore store;
+  std::barrier together(2);
+  test::run_ranks(2, [&](int number) {
+    const Rank rank(store, number, 2, {.towards = "LOCALHOST"});
+    EXPECT_NE(rank.group(), nullptr) << rank.why();
+    const std::string invitation = store.history().front();
+    EXPECT_THAT(invitation, StartsWith("argosy-store-2 LOCALHOST:"));
+    const rendezvous::Endpoint at = rendezvous::parse_endpoint(
+        "test",
+        "the store",
+        strings::split(invitation.substr(0, invitation.find('\n')), ' ').at(1));
+    EXPECT_TRUE(os::connect_tcp("127.0.0.1", at.port, Deadline::after(5s)).ok());
+    EXPECT_FALSE(os::connect_tcp("127.0.0.2", at.port, Deadline::after(5s)).ok()) << "not on all";
+    together.arrive_and_wait();
+  });
+  unsetenv("ARGOSY_IFNAME");  // NOLINT(concurrency-mt-unsafe)
 }
 
 TEST(AbiMeeting, WhatIsWrongIsToldBeforeAnybodyIsInvited) {

@@ -20,26 +20,33 @@ Registry& registry() {
   return *instance;
 }
 
+/// Of those that live, newest first: sub-groups before the world they came from.
+template <typename Chosen>
+void close_those(const Deadline& deadline, Chosen chosen) {
+  std::vector<std::weak_ptr<GroupState>> groups;
+  {
+    const std::lock_guard lock(registry().mutex);
+    groups = registry().groups;
+  }
+  std::ranges::reverse(groups);
+  for (const std::weak_ptr<GroupState>& group : groups) {
+    const std::shared_ptr<GroupState> state = group.lock();
+    if (state != nullptr && chosen(*state)) {
+      state->close(deadline.sooner(Deadline::after(state->options().timeout)));
+    }
+  }
+}
+
 /// A group in a static variable, or leaked, still has its threads here; the libraries that they
 /// call are about to be taken down. Groups of local variables are long gone.
 void close_what_is_left() {
-  close_all(Deadline::after(GroupState::kGrace));
+  close_those(Deadline::after(GroupState::kGrace), [](const GroupState& /*any*/) { return true; });
 }
 
 }  // namespace
 
 void close_all(const Deadline& deadline) {
-  std::vector<std::weak_ptr<GroupState>> groups;
-  {
-    const std::lock_guard lock(registry().mutex);
-    groups.swap(registry().groups);
-  }
-  std::ranges::reverse(groups);  // sub-groups before the world they came from
-  for (const std::weak_ptr<GroupState>& group : groups) {
-    if (const std::shared_ptr<GroupState> state = group.lock()) {
-      state->close(deadline.sooner(Deadline::after(state->options().timeout)));
-    }
-  }
+  close_those(deadline, [](const GroupState& group) { return !group.runs_here(); });
 }
 
 void close_at_exit(const std::shared_ptr<GroupState>& state) {

@@ -33,11 +33,27 @@ OperationEvent event_of(const Operation& operation) {
 }
 
 /// Whose operations this thread runs, one inside of another.
-struct Running {
-  const GroupState* group;
-  const Running* outer;
+class Running final {
+ public:
+  explicit Running(const GroupState* group) : group_(group), outer_(innermost) { innermost = this; }
+  ~Running() { innermost = outer_; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  [[nodiscard]] static bool runs(const GroupState* group) {
+    const Running* running = innermost;
+    while (running != nullptr && running->group_ != group) {
+      running = running->outer_;
+    }
+    return running != nullptr;
+  }
+
+ private:
+  static thread_local const Running* innermost;
+  const GroupState* const group_;
+  const Running* const outer_;
 };
-thread_local const Running* innermost = nullptr;
+thread_local const Running* Running::innermost = nullptr;
 
 }  // namespace
 
@@ -270,22 +286,15 @@ void GroupState::begin(Operation& operation) const {
 }
 
 void GroupState::execute(Operation& operation) {
-  const Running running{.group = this, .outer = innermost};
-  innermost = &running;
+  const Running running(this);
   begin(operation);
   const std::exception_ptr error = perform(operation);
   operation.body = nullptr;  // lets go of its tensors before anybody learns that it ended
   finish(operation, error);
-  innermost = running.outer;
 }
 
 bool GroupState::runs_here() const {
-  for (const Running* running = innermost; running != nullptr; running = running->outer) {
-    if (running->group == this) {
-      return true;
-    }
-  }
-  return false;
+  return Running::runs(this);
 }
 
 void GroupState::finish(Operation& operation, const std::exception_ptr& error) {
@@ -300,11 +309,11 @@ void GroupState::finish(Operation& operation, const std::exception_ptr& error) {
         .store(operation.seq, std::memory_order_relaxed);
   }
   family_->tell(&Hook::on_ended, event);
-  const Operation::Then then = std::move(operation.then);
-  operation.complete(error);
-  if (then) {
+  // First: who waits for the operation may have made what `then` has references to.
+  if (const Operation::Then then = std::exchange(operation.then, nullptr)) {
     then(operation, error);
   }
+  operation.complete(error);
 }
 
 std::shared_ptr<DeviceLine> GroupState::make_line(int number,

@@ -87,7 +87,7 @@ class Operation final : public WorkState {
   /// Does the work, within the deadline. Runs once; destroyed (with the tensors it holds) before
   /// the operation completes.
   using Body = std::function<void(transport::Transport&, const Deadline&)>;
-  /// Hears what stopped it, or nullptr, once it has completed. Must not throw.
+  /// Hears what stopped it, or nullptr, before wait() returns. Must not throw.
   using Then = std::function<void(const Operation&, const std::exception_ptr&)>;
 
   void wait() const override;

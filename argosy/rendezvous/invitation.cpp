@@ -1,6 +1,7 @@
 #include "argosy/rendezvous/invitation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <optional>
@@ -14,13 +15,23 @@
 #include "argosy/os/random.h"
 #include "argosy/rendezvous/endpoint.h"
 #include "argosy/rendezvous/hosted_store.h"
+#include "argosy/rendezvous/proof.h"
 #include "argosy/rendezvous/store_client.h"
 
 namespace argosy::rendezvous {
 namespace {
 
-/// An invitation: "argosy-store-1 host:port secret".
-constexpr std::string_view kForm = "argosy-store-1";
+/// An invitation: "argosy-store-2 host:port secret". Where the user gave a secret, the last word is
+/// "proof:" and a proof of it for the first two: nobody else can send a rank, and its token, to
+/// another place.
+constexpr std::string_view kForm = "argosy-store-2";
+constexpr std::string_view kProof = "proof:";
+
+std::string proof_for(std::string_view token, std::string_view place) {
+  const std::string proof = proof_of(token, fmt::format("{} {}", kForm, place));
+  const std::vector<unsigned char> bytes(proof.begin(), proof.end());
+  return fmt::format("{}{:02x}", kProof, fmt::join(bytes, ""));
+}
 
 /// The address of this host as the other ranks reach it, and the interface to listen on.
 struct Own {
@@ -28,13 +39,16 @@ struct Own {
   std::string interface {};
 };
 
+std::string own_interface(const InvitationOptions& options) {
+  return os::is_address(options.interface)
+             ? options.interface
+             : os::interface_address(options.interface).or_throw<RendezvousError>(options.where);
+}
+
 /// Who hosts need not be on `towards` itself, and where it is, its way there may be the loopback.
 Own own_address(const InvitationOptions& options) {
   if (options.towards.empty() && !options.interface.empty()) {
-    const std::string address =
-        os::is_address(options.interface)
-            ? options.interface
-            : os::interface_address(options.interface).or_throw<RendezvousError>(options.where);
+    const std::string address = own_interface(options);
     return {.address = address, .interface = address};
   }
   if (options.towards.empty()) {
@@ -47,14 +61,17 @@ Own own_address(const InvitationOptions& options) {
     return {.address = source, .interface = source};
   }
   // A host's own name often leads to the loopback there, but not elsewhere.
-  const bool only_here = os::is_loopback(options.towards) || options.towards == "localhost";
-  return {.address = options.towards, .interface = only_here ? source : "0.0.0.0"};
+  if (os::is_loopback(options.towards) || options.towards == "localhost") {
+    return {.address = options.towards, .interface = source};
+  }
+  return {.address = options.towards,
+          .interface = options.interface.empty() ? "0.0.0.0" : own_interface(options)};
 }
 
 /// What an invitation says.
 struct Left {
-  Endpoint at{};
-  std::string token{};
+  std::string place{};   ///< "host:port"
+  std::string secret{};  ///< the store's, or what proves the place
 };
 Left parse(const InvitationOptions& options, const std::string& said) {
   const std::vector<std::string> words = strings::split(said, ' ');
@@ -66,8 +83,26 @@ Left parse(const InvitationOptions& options, const std::string& said) {
                                       options.foreign,
                                       kForm));
   }
-  return {.at = parse_endpoint(options.where, "rank 0's store", words[1]),
-          .token = options.token.empty() ? words[2] : options.token};
+  return {.place = words[1], .secret = words[2]};
+}
+
+/// The token to show there.
+std::string checked_token(const InvitationOptions& options, const Left& left) {
+  const bool proven = left.secret.starts_with(kProof);
+  if (options.token.empty() && !proven) {
+    return left.secret;
+  }
+  if (!options.token.empty() &&
+      strings::equal_constant_time(left.secret, proof_for(options.token, left.place))) {
+    return options.token;
+  }
+  throw RefusedError(options.where,
+                     fmt::format("rank 0 invites to {}, in {}, with {}, and this rank has {}. All "
+                                 "ranks need the same ARGOSY_TOKEN, or none.",
+                                 left.place,
+                                 options.foreign,
+                                 proven ? "another token" : "none",
+                                 options.token.empty() ? "none" : "one"));
 }
 
 }  // namespace
@@ -79,9 +114,9 @@ OpenHouse invite(const InvitationOptions& options) {
   const Own own = own_address(options);
   HostedStore hosted = host_store(
       {.host = own.interface, .token = token, .tls = make_tls(options.tls, options.token)});
+  const std::string at = os::host_port(own.address, hosted.port);
   return {.store = std::move(hosted.store),
-          .invitation = fmt::format(
-              "{} {} {}", kForm, os::host_port(own.address, hosted.port), given ? "given" : token)};
+          .invitation = fmt::format("{} {} {}", kForm, at, given ? proof_for(token, at) : token)};
 }
 
 std::shared_ptr<Store> follow(const InvitationOptions& options,
@@ -93,9 +128,13 @@ std::shared_ptr<Store> follow(const InvitationOptions& options,
   const Tls tls = make_tls(options.tls, options.token);
   while (true) {
     const Left left = parse(options, read());
+    const Endpoint at = parse_endpoint(options.where, "rank 0's store", left.place);
     try {
-      return connect_store(
-          left.at.host, left.at.port, left.token, deadline.sooner(Deadline::after(kOneTry)), tls);
+      return connect_store(at.host,
+                           at.port,
+                           checked_token(options, left),
+                           deadline.sooner(Deadline::after(kOneTry)),
+                           tls);
     } catch (const RefusedError&) {
       // What a former process has left may lead to a stranger: that is over soon.
       refused_since = refused_since.value_or(Deadline::Clock::now());

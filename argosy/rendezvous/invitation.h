@@ -17,8 +17,8 @@ struct InvitationOptions {
   std::string foreign{};  ///< "torchrun's store": where the invitation lies, for messages
   /// A host that all ranks reach, such as the foreign store's. Empty: none is known.
   std::string towards{};
-  /// Where `towards` is empty: the interface ("eth0"), or an address of it, by which the others
-  /// reach this host. Empty: the first one, and the store listens on all.
+  /// The interface ("eth0"), or an address of it, by which the others reach this host, where
+  /// `towards` does not tell. Empty: the first one, and the store listens on all.
   std::string interface {};
   std::string token{};  ///< the job's secret; empty: the invitation has one
   TlsChoice tls{};

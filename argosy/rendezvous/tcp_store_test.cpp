@@ -242,14 +242,57 @@ TEST(MeetThroughTorchrun, OnlyWhoReadsTorchrunsStoreMayReadOurs) {
       meet_through_torchrun(place_of(0, torchruns.port()), 0, soon());
   ASSERT_EQ(torchruns.values().size(), 1);
   const std::string said = torchruns.values().begin()->second;
-  EXPECT_THAT(said, testing::MatchesRegex("argosy-store-1 127\\.0\\.0\\.1:[0-9]+ [0-9a-f]{32}"));
+  EXPECT_THAT(said, testing::MatchesRegex("argosy-store-2 127\\.0\\.0\\.1:[0-9]+ [0-9a-f]{32}"));
+}
+
+MeetingPlace with_token(MeetingPlace place, const std::string& token) {
+  place.token = token;
+  return place;
+}
+
+TEST(MeetThroughTorchrun, AGivenTokenIsProvenAndNotTold) {
+  TorchrunsStore torchruns;
+  const std::shared_ptr<Store> hosted =
+      meet_through_torchrun(with_token(place_of(0, torchruns.port()), "sesame"), 0, soon());
+  EXPECT_THAT(torchruns.values().begin()->second,
+              testing::MatchesRegex("argosy-store-2 127\\.0\\.0\\.1:[0-9]+ proof:[0-9a-f]{64}"));
+  const std::shared_ptr<Store> found =
+      meet_through_torchrun(with_token(place_of(1, torchruns.port()), "sesame"), 0, soon());
+  found->set("key", "of this job", soon());
+  EXPECT_EQ(hosted->get("key", soon()), "of this job");
+  for (const auto& [token, hint] : {std::pair{"", "with another token, and this rank has none"},
+                                    {"simsim", "with another token, and this rank has one"}}) {
+    EXPECT_THAT(error_text<RefusedError>([&, token = token] {
+                  (void)meet_through_torchrun(
+                      with_token(place_of(1, torchruns.port()), token), 0, Deadline::after(10ms));
+                }),
+                HasSubstr(hint));
+  }
+}
+
+/// Who writes into torchrun's store, which asks nobody for a secret, must not get the job's token.
+TEST(MeetThroughTorchrun, WhoDoesNotKnowTheTokenInvitesNobody) {
+  std::atomic<int> calls = 0;
+  const Server stranger([&](int) { ++calls; });
+  TorchrunsStore torchruns;
+  const std::string there = "argosy-store-2 127.0.0.1:" + std::to_string(stranger.port());
+  for (const std::string secret : {"0123456789abcdef", "proof:0123456789abcdef"}) {
+    torchruns.put("/argosy/job.0/0", there + " " + secret);
+    EXPECT_THAT(error_text<RefusedError>([&] {
+                  (void)meet_through_torchrun(with_token(place_of(1, torchruns.port()), "sesame"),
+                                              0,
+                                              Deadline::after(100ms));
+                }),
+                HasSubstr("All ranks need the same ARGOSY_TOKEN"));
+  }
+  EXPECT_EQ(calls, 0);
 }
 
 TEST(MeetThroughTorchrun, WhatAFormerRankZeroLeftIsReadAgain) {
   TorchrunsStore torchruns;
   const os::HeldPort nobody = *os::HeldPort::hold();
   torchruns.put("/argosy/job.0/0",
-                "argosy-store-1 127.0.0.1:" + std::to_string(nobody.number()) + " former");
+                "argosy-store-2 127.0.0.1:" + std::to_string(nobody.number()) + " former");
   auto one = std::async(std::launch::async, [&] {
     return meet_through_torchrun(place_of(1, torchruns.port()), 0, soon());
   });
@@ -275,10 +318,10 @@ TEST(MeetThroughTorchrun, ARankZeroThatDoesNotComeIsNamed) {
 
 TEST(MeetThroughTorchrun, AnotherVersionsWordsAreRefused) {
   TorchrunsStore torchruns;
-  torchruns.put("/argosy/job.0/0", "argosy-store-2 127.0.0.1:1 x y");
+  torchruns.put("/argosy/job.0/0", "argosy-store-3 127.0.0.1:1 x");
   EXPECT_THAT(error_text<RendezvousError>(
                   [&] { (void)meet_through_torchrun(place_of(1, torchruns.port()), 0, soon()); }),
-              AllOf(HasSubstr("argosy-store-2"), HasSubstr("one version of Argosy")));
+              AllOf(HasSubstr("argosy-store-3"), HasSubstr("one version of Argosy")));
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ setup(
         Extension(
             f"argosy.paddle.{MODULE}",
             [f"{SOURCES}/module.cpp", f"{SOURCES}/process_group.cpp"],
-            depends=[f"argosy/{name}.h" for name in ("abi/comm", "abi/library", "paddle/process_group")],
+            depends=[*map(str, HERE.glob("argosy/*/*.h"))],
             include_dirs=[str(HERE)],
             library_dirs=[str(LIBRARIES)],
             # Which of them has what is used changes with the version; all are there when Paddle is.

@@ -297,11 +297,30 @@ def death():
     raise AssertionError("the backward() with a dead rank has ended well")
 
 
-def refused(call, words):
+def death_in_a_part():
+    """In a group the error has the number in the job, too."""
+    rank, size = rank_and_size()
+    group = dist.new_group(list(range(1, size)))
+    ours = argosy.paddle.new_group(list(range(1, size)))
+    if rank == size - 1:
+        os._exit(3)
+    for one in (group, ours) if rank > 0 else ():
+        try:
+            dist.all_reduce(paddle.ones([1]), group=one)
+        except RuntimeError as error:
+            assert f"rank {size - 2} (world rank {size - 1}) died" in str(error), error
+        else:
+            raise AssertionError("the all_reduce with a dead rank has ended well")
+    print("named", flush=True)
+    everybody_asked()
+    os._exit(0)
+
+
+def refused(call, words, kind=ValueError):
     try:
         call()
     except (RuntimeError, ValueError) as error:
-        assert words in str(error), error
+        assert type(error) is kind and words in str(error), repr(error)
     else:
         raise AssertionError(f"expected: {words}")
 
@@ -322,9 +341,11 @@ def misuse():
         (lambda: group.recv(ones, size, True), "there is no rank"),
         (lambda: dist.alltoall([ones] * size, [paddle.ones([3])] * size), "this rank sends itself"),
         (lambda: dist.alltoall_single(several, several, [1] * size, [2] * size), "add up to"),
-        (lambda: argosy.paddle.install(), "call install() before"),
+        (lambda: argosy.paddle.new_group([0, 99]), "expected some of the ranks [0, 1], each once"),
     ]:
         refused(call, words)
+    refused(argosy.paddle.install, "call install() before", RuntimeError)
+    assert argosy.paddle.flight_record(argosy.paddle.new_group([rank])) == []
     dist.all_reduce(ones)
     same(ones, [size, size])
     print("done")

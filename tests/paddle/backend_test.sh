@@ -38,6 +38,7 @@ bits=$(run 3 bits)
 [[ $bits =~ ^3\ bits\  ]] || fail "ranks have different sums: $bits"
 expect "$bits" "$(run 3 bits ARGOSY_BACKEND=gloo)"
 death death
+death death_in_a_part
 # Compiled for one version, and used with another.
 said=$("$python" -c 'import paddle; paddle.__version__ = "2.0"; import argosy.paddle' 2>&1) && fail "it loads for any Paddle"
 [[ $said == *"was compiled for Paddle "*", and this is 2.0"* ]] || fail "with another Paddle it says: $said"

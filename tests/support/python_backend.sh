@@ -5,11 +5,11 @@ fail() { echo "$name: $*" >&2; exit 1; }
 expect() { [[ $2 == "$1" ]] || fail "expected \"$1\", got \"$2\""; }
 
 source_root=$here/../..
-mkdir -p "$folder"
-cp -ru "$source_root/packaging/$name/." "$folder"
 mkdir -p "$folder/argosy/abi" "$folder/argosy/$name/lib"
-cp -u "$source_root"/argosy/abi/{comm,library}.h "$folder/argosy/abi"
-cp -u "$library" "$folder/argosy/$name/lib"
+find "$folder" -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' \) -delete # what the source may not have any more
+cp -rp "$source_root/packaging/$name/." "$folder"
+cp -p "$source_root"/argosy/abi/{comm,library,interpreter}.h "$folder/argosy/abi"
+cp -p "$library" "$folder/argosy/$name/lib"
 (cd "$folder" && "$python" setup.py -q build_ext --inplace) >"$folder/compile.log" 2>&1 ||
   { tail -n 30 "$folder/compile.log" >&2; fail "it does not compile"; }
 export PYTHONPATH=$folder OMP_NUM_THREADS=1

@@ -230,6 +230,30 @@ def parts_of_the_world():
     print("done")
 
 
+def divided():
+    """Groups that the group itself makes, from PyTorch 2.9 on: of some ranks in another order, and of those again."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    backwards = list(reversed(range(size - 1)))
+    group = dist.split_group(split_ranks=[backwards, [size - 1]], timeout=timedelta(seconds=20))
+    tensor = torch.tensor([1 << rank])
+    dist.all_reduce(tensor, group=group)
+    assert tensor.item() == (1 << rank if rank == size - 1 else (1 << (size - 1)) - 1), tensor
+    if rank < size - 1:
+        assert dist.get_rank(group) == backwards.index(rank)
+        first = torch.tensor([rank])
+        dist.broadcast(first, size - 2, group=group)
+        assert first.item() == size - 2, first
+        again = dist.split_group(group, [list(range(size - 1))])
+        dist.all_reduce(first, group=again)
+        assert first.item() == (size - 1) * (size - 2), first
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    assert backend.options._timeout == timedelta(seconds=30), backend.options._timeout
+    backend._set_default_timeout(timedelta(seconds=23))
+    assert backend.options._timeout == timedelta(seconds=23), backend.options._timeout
+    dist.barrier()
+    print("done")
+
+
 def any_source():
     rank, size = dist.get_rank(), dist.get_world_size()
     if rank != 0:

@@ -1,25 +1,24 @@
 #include "argosy/transport/gloo/greeting.h"
 
 #include <fmt/format.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
 
-#include "argosy/base/error.h"
+#include "argosy/base/strings.h"
 #include "argosy/os/random.h"
+#include "argosy/rendezvous/proof.h"
 
 namespace argosy::transport {
 namespace {
 
+using rendezvous::kProofBytes;
+
 constexpr std::string_view kGreetingName = "argosy gloo 1 ";
 constexpr std::string_view kWelcome = "welcome\n";
 constexpr size_t kNonceBytes = 32;  // 16 random ones as hexadecimal digits
-constexpr size_t kProofBytes = 32;  // SHA-256
 constexpr size_t kRankBytes = 8;
 constexpr size_t kHelloBytes = kGreetingName.size() + 2 * (kRankBytes + 1) + kNonceBytes;
 
@@ -37,10 +36,6 @@ int rank_at(std::string_view hello, size_t place) {
   const char* begin = hello.data() + place;
   const auto [end, error] = std::from_chars(begin, begin + kRankBytes, rank, 16);
   return error == std::errc() && end == begin + kRankBytes ? rank : -1;
-}
-
-bool equal_secrets(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace
@@ -125,7 +120,7 @@ void Greeting::take_hello() {
 void Greeting::take_answer() {
   greeted_ = true;
   transcript_ += heard_.substr(0, kNonceBytes);
-  if (!equal_secrets(heard_.substr(kNonceBytes), proof("called"))) {
+  if (!strings::equal_constant_time(heard_.substr(kNonceBytes), proof("called"))) {
     stage_ = Stage::kRefused;
     return;
   }
@@ -134,7 +129,7 @@ void Greeting::take_answer() {
 }
 
 void Greeting::take_proof() {
-  if (!equal_secrets(heard_, proof("caller"))) {
+  if (!strings::equal_constant_time(heard_, proof("caller"))) {
     stage_ = Stage::kRefused;
     return;
   }
@@ -143,19 +138,7 @@ void Greeting::take_proof() {
 }
 
 std::string Greeting::proof(std::string_view role) const {
-  const std::string text = fmt::format("{} {}", role, transcript_);
-  std::array<unsigned char, kProofBytes> digest{};
-  unsigned length = 0;
-  if (HMAC(EVP_sha256(),
-           key_.data(),
-           static_cast<int>(key_.size()),
-           reinterpret_cast<const unsigned char*>(text.data()),
-           text.size(),
-           digest.data(),
-           &length) == nullptr) {
-    throw InternalError("transport.gloo", "OpenSSL computes no HMAC with SHA-256");
-  }
-  return {digest.begin(), digest.end()};
+  return rendezvous::proof_of(key_, fmt::format("{} {}", role, transcript_));
 }
 
 std::string Greeting::verdict() const {

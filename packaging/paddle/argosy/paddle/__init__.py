@@ -53,7 +53,13 @@ def _towards():
 
 def _create(store, rank, size, group_id, timeout):
     return _C.ProcessGroupArgosy(
-        store, rank, size, id=group_id, towards=_towards(), timeout=timeout.total_seconds()
+        store,
+        rank,
+        size,
+        id=group_id,
+        world_rank=parallel.ParallelEnv().rank,
+        towards=_towards(),
+        timeout=timeout.total_seconds(),
     )
 
 
@@ -82,6 +88,8 @@ def new_group(ranks=None, timeout=_TIMEOUT):
     """
     world = groups._get_global_group()
     ranks = sorted(world.ranks if ranks is None else ranks)
+    if not ranks or len(set(ranks)) < len(ranks) or not set(ranks) <= set(world.ranks):
+        raise ValueError(f"argosy.paddle: expected some of the ranks {world.ranks}, each once, got {ranks}")
     group_id = collective._new_ring_id()
     rank = ranks.index(world.rank) if world.rank in ranks else -1
     made = None
@@ -95,4 +103,6 @@ def new_group(ranks=None, timeout=_TIMEOUT):
 def flight_record(group=None):
     """The newest operations of a group, oldest first: a list of dictionaries."""
     group = group or groups._get_global_group()
+    if group.process_group is None:  # of one rank, or not of this one
+        return []
     return json.loads(group.process_group.flight_record())["operations"]

@@ -2,6 +2,8 @@
 // for.
 #include <pybind11/pybind11.h>
 
+#include "argosy/abi/interpreter.h"
+
 #include "process_group.h"
 
 namespace py = pybind11;
@@ -13,19 +15,20 @@ std::shared_ptr<ProcessGroup> make(const std::shared_ptr<phi::distributed::Store
                                    int rank,
                                    int size,
                                    int id,
+                                   int world_rank,
                                    const std::string& towards,
                                    double timeout) {
   const py::gil_scoped_release released;
   const std::chrono::milliseconds limit(static_cast<int64_t>(timeout * 1000));
   return std::make_shared<ProcessGroup>(
-      *store, rank, size, argosy_paddle::GroupOptions{id, towards, limit});
+      *store, rank, size, argosy_paddle::GroupOptions{id, world_rank, towards, limit});
 }
 
 }  // namespace
 
 PYBIND11_MODULE(ARGOSY_MODULE, module) {
   py::module_::import("paddle.base.libpaddle");  // has the classes that these are made of
-  module.def("close_all", &argosy_paddle::close_all);
+  module.def("close_all", &argosy::abi::close_all_groups);
   module.def("load",
              [](const std::string& path) { argosy::abi::library().load(path, "argosy.paddle"); });
   py::class_<ProcessGroup, phi::distributed::ProcessGroup, std::shared_ptr<ProcessGroup>>(
@@ -35,6 +38,7 @@ PYBIND11_MODULE(ARGOSY_MODULE, module) {
            py::arg("rank"),
            py::arg("size"),
            py::arg("id"),
+           py::arg("world_rank"),
            py::arg("towards"),
            py::arg("timeout"))
       .def("flight_record", &ProcessGroup::record, py::call_guard<py::gil_scoped_release>());

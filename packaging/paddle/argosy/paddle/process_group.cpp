@@ -1,7 +1,5 @@
 #include "process_group.h"
 
-#include <Python.h>
-
 #include <algorithm>
 #include <cstring>
 #include <future>
@@ -10,9 +8,12 @@
 #include <thread>
 #include <utility>
 
+#include "argosy/abi/interpreter.h"
+
 namespace argosy_paddle {
 namespace {
 
+using argosy::abi::exchanges;
 using argosy::abi::library;
 using argosy::abi::moves;
 using argosy::abi::tell;
@@ -148,7 +149,7 @@ Part part_of(const char* op, const DenseTensor& tensor, int64_t offset, int64_t 
   if (count == pd::kIgnoreId) {
     return {data_of(tensor), bytes_of(tensor)};
   }
-  ARGOSY_REQUIRE(offset >= 0 && count >= 0 && offset + count <= tensor.numel(),
+  ARGOSY_REQUIRE(offset >= 0 && count >= 0 && count <= tensor.numel() - offset,
                  op << " of " << count << " elements from " << offset << " on, where there are "
                     << tensor.numel());
   const auto each = static_cast<int64_t>(phi::SizeOf(tensor.dtype()));
@@ -188,13 +189,6 @@ void check_exchange(const Rows& sends, const Rows& receives, int rank) {
   ARGOSY_REQUIRE(sent == received,
                  "all_to_all: this rank sends itself " << sent << " bytes and receives " << received
                                                        << ", expected the same");
-}
-
-ArgosyStep exchange(const void* input, const Rows& sends, void* output, const Rows& receives) {
-  ArgosyStep step = moves(ARGOSY_ALL_TO_ALL_V, input, output, 0);
-  step.send_counts = sends.data();
-  step.receive_counts = receives.data();
-  return step;
 }
 
 struct Ended {
@@ -253,15 +247,8 @@ struct OwnNames {
 };
 
 int set_in(void* names, const char* key, const char* value, ArgosyText* why) {
-  try {
-    const auto& own = *static_cast<OwnNames*>(names);
-    const std::string text(value);
-    own.store.set(own.prefix + key, std::vector<uint8_t>(text.begin(), text.end()));
-    return ARGOSY_OK;
-  } catch (const std::exception& e) {
-    tell(why, e.what());
-    return ARGOSY_FAILED;
-  }
+  const auto& own = *static_cast<OwnNames*>(names);
+  return argosy::abi::set_in(own.store, own.prefix + key, value, why);
 }
 
 // Asks again and again: the store itself waits as long as it was made to, and no shorter.
@@ -285,24 +272,40 @@ int get_from(void* names, const char* key, int64_t timeout_ms, ArgosyText* value
   }
 }
 
-// While a group's thread is waited for, it may let go of memory of Python's: of an array, say.
-template <typename Function>
-void without_interpreter(Function function) {
-  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
-    PyThreadState* const state = PyEval_SaveThread();
-    function();
-    PyEval_RestoreThread(state);
-  } else {
-    function();
+// The ranks' numbers in the job, which Paddle does not tell: each leaves its own in the store.
+std::vector<int> world_ranks(OwnNames& names, int rank, int size, const GroupOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point until = Clock::now() + options.timeout;
+  const auto key = [](int of) { return "world_rank/" + std::to_string(of); };
+  Text said;
+  if (set_in(&names, key(rank).c_str(), std::to_string(options.world_rank).c_str(), said.get()) !=
+      ARGOSY_OK) {
+    fail(ARGOSY_FAILED, said.str());
   }
+  std::vector<int> ranks;
+  for (int other = 0; other < size; ++other) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+    Text value;
+    const int code = get_from(&names, key(other).c_str(), left.count(), value.get(), said.get());
+    if (code != ARGOSY_OK) {
+      fail(code,
+           "rank " + std::to_string(other) + " of group " + std::to_string(options.id) +
+               " did not come: " + said.str());
+    }
+    ranks.push_back(std::stoi(value.str()));
+  }
+  return ranks;
 }
 
 }  // namespace
 
 ProcessGroup::ProcessGroup(pd::Store& store, int rank, int size, const GroupOptions& options)
     : pd::ProcessGroup(rank, size, options.id) {
-  const std::string name = options.id == 0 ? "world" : "group " + std::to_string(options.id);
+  const bool is_world = options.id == 0;
+  const std::string name = is_world ? "world" : "group " + std::to_string(options.id);
   OwnNames names{store, "argosy/" + std::to_string(options.id) + "/"};
+  const std::vector<int> ranks =
+      is_world ? std::vector<int>{} : world_ranks(names, rank, size, options);
   ArgosyMeeting meeting{};
   meeting.name = name.c_str();
   meeting.rank = rank;
@@ -312,6 +315,7 @@ ProcessGroup::ProcessGroup(pd::Store& store, int rank, int size, const GroupOpti
   meeting.store = &names;
   meeting.set = set_in;
   meeting.get = get_from;
+  meeting.world_ranks = is_world ? nullptr : ranks.data();
   ArgosyCode code = ARGOSY_OK;
   Text why;
   group_ = library().argosy_group_make(&meeting, &code, why.get());
@@ -321,11 +325,7 @@ ProcessGroup::ProcessGroup(pd::Store& store, int rank, int size, const GroupOpti
 }
 
 ProcessGroup::~ProcessGroup() {
-  without_interpreter([this] { library().argosy_group_free(group_); });
-}
-
-void close_all() {
-  without_interpreter([] { library().argosy_close_all(5000); });
+  argosy::abi::free_group(group_);
 }
 
 std::string ProcessGroup::record() const {
@@ -361,6 +361,12 @@ ProcessGroup::TaskPtr ProcessGroup::submit(const Call& call, Tensors held, const
     work->Synchronize();
   }
   return work;
+}
+
+void ProcessGroup::check_single(const char* op, size_t inputs, size_t outputs) {
+  ARGOSY_REQUIRE(
+      inputs == 1 && outputs == 1,
+      op << " of " << inputs << " tensors into " << outputs << ". Call it for each of them");
 }
 
 void ProcessGroup::check_rank(const char* op, int rank) const {
@@ -497,7 +503,7 @@ ProcessGroup::TaskPtr ProcessGroup::AllToAll(DenseTensor* out,
   check_exchange(sends, receives, rank_);
   return submit({"all_to_all", CommType::ALLTOALL, true, &in},
                 {},
-                exchange(data_of(in), sends, data_of(*out), receives));
+                exchanges(data_of(in), sends.data(), data_of(*out), receives.data()));
 }
 
 ProcessGroup::TaskPtr ProcessGroup::AllToAll(Tensors* outs, const Tensors& ins, bool /*sync*/) {
@@ -515,7 +521,7 @@ ProcessGroup::TaskPtr ProcessGroup::AllToAll(Tensors* outs, const Tensors& ins, 
   });
   TaskPtr work = submit({"all_to_all", CommType::ALLTOALL, true, &ins.front()},
                         {},
-                        exchange(input.data(), sends, output.data(), receives));
+                        exchanges(input.data(), sends.data(), output.data(), receives.data()));
   for_pieces(*outs, output, [](char* tensor, const char* piece, size_t bytes) {
     std::memcpy(tensor, piece, bytes);
   });

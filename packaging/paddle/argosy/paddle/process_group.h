@@ -21,6 +21,7 @@ using phi::DenseTensor;
 // How a group is made. `towards`: see ArgosyMeeting.
 struct GroupOptions {
   int id;
+  int world_rank;  // of this rank
   std::string towards;
   std::chrono::milliseconds timeout;
 };
@@ -105,6 +106,7 @@ class ProcessGroup final : public pd::ProcessGroup {
     return AllReduce(out, in, opts, sync || calc);
   }
   TaskPtr AllReduce(Tensors& ins, Tensors& outs, const pd::AllreduceOptions& opts) override {
+    check_single("all_reduce", ins.size(), outs.size());
     return AllReduce(outs.data(), ins.front(), opts, true);
   }
   TaskPtr AllReduce(Tensors& i, Tensors& o, const pd::AllreduceOptions& opts, bool) override {
@@ -202,14 +204,12 @@ class ProcessGroup final : public pd::ProcessGroup {
   // `held` lives as long as the operation.
   TaskPtr submit(const Call& call, Tensors held, const ArgosyStep& step);
   TaskPtr transfer(const Call& call, int peer, int64_t offset, int64_t count);
+  static void check_single(const char* op, size_t inputs, size_t outputs);
   void check_rank(const char* op, int rank) const;
   // The bytes of each rank's rows.
   Rows bytes_of_rows(const char* what, const DenseTensor& tensor, const Rows& rows) const;
 
   ArgosyGroup* group_ = nullptr;
 };
-
-// Closes all groups, while there still is a Python whose memory their threads may let go of.
-void close_all();
 
 }  // namespace argosy_paddle

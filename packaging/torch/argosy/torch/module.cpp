@@ -1,5 +1,8 @@
 // What Python sees of the backend.
+#include <pybind11/chrono.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "argosy/abi/interpreter.h"
 
 #include "process_group.h"
 
@@ -25,7 +28,7 @@ c10::intrusive_ptr<ProcessGroup> make(const c10::intrusive_ptr<c10d::Store>& sto
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   py::module_::import("torch.distributed");  // has the classes that these are made of
-  module.def("close_all", &argosy_torch::close_all);
+  module.def("close_all", &argosy::abi::close_all_groups);
   module.def("load",
              [](const std::string& path) { argosy_torch::library().load(path, "argosy.torch"); });
   py::class_<ProcessGroup, argosy_torch::Base, c10::intrusive_ptr<ProcessGroup>>(
@@ -38,5 +41,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
            py::arg("towards"),
            py::arg("timeout"),
            py::arg("world_ranks"))
+      .def("_set_default_timeout", &ProcessGroup::setTimeout, py::arg("timeout"))  // as Gloo's
       .def("flight_record", &ProcessGroup::record, py::call_guard<py::gil_scoped_release>());
 }

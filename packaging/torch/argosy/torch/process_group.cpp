@@ -6,6 +6,8 @@
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "argosy/abi/interpreter.h"
+
 #include "memory.h"
 #include "sparse.h"
 
@@ -22,14 +24,7 @@ bool waits(const Options& options) {
 }
 
 int set_in(void* store, const char* key, const char* value, ArgosyText* why) {
-  try {
-    const std::string text(value);
-    static_cast<c10d::Store*>(store)->set(key, std::vector<uint8_t>(text.begin(), text.end()));
-    return ARGOSY_OK;
-  } catch (const std::exception& e) {
-    tell(why, e.what());
-    return ARGOSY_FAILED;
-  }
+  return argosy::abi::set_in(*static_cast<c10d::Store*>(store), key, value, why);
 }
 
 int get_from(void* store, const char* key, int64_t timeout_ms, ArgosyText* value, ArgosyText* why) {
@@ -74,24 +69,13 @@ constexpr Title kRecvAny{c10d::OpType::RECVANYSOURCE, "recv_any_source", "argosy
 constexpr Title kAllocate{c10d::OpType::UNKNOWN, "allocate_tensor", "argosy:allocate_tensor"};
 constexpr Title kBarrier{c10d::OpType::BARRIER, "barrier", "argosy:barrier"};
 
-// While the group's thread is waited for, it may let go of a tensor that Python knows.
-template <typename Function>
-void without_interpreter(Function function) {
-  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
-    const pybind11::gil_scoped_release released;
-    function();
-  } else {
-    function();
-  }
-}
-
 }  // namespace
 
 ProcessGroup::ProcessGroup(const c10::intrusive_ptr<c10d::Store>& store,
                            int rank,
                            int size,
                            const GroupOptions& options)
-    : Base(rank, size), timeout_ms_(options.timeout.count()) {
+    : Base(rank, size), made_by_(options), timeout_ms_(options.timeout.count()) {
   const std::vector<int>& ranks = options.world_ranks;
   TORCH_CHECK(ranks.empty() || ranks.size() == static_cast<size_t>(size),
               "argosy: ",
@@ -116,11 +100,7 @@ ProcessGroup::ProcessGroup(const c10::intrusive_ptr<c10d::Store>& store,
 }
 
 ProcessGroup::~ProcessGroup() {
-  without_interpreter([this] { library().argosy_group_free(group_); });
-}
-
-void close_all() {
-  without_interpreter([] { library().argosy_close_all(5000); });
+  argosy::abi::free_group(group_);
 }
 
 int64_t ProcessGroup::milliseconds(std::chrono::milliseconds timeout) const {
@@ -155,12 +135,13 @@ void end_job(void* context, const ArgosyEnd* end) {
 }  // namespace
 
 ProcessGroup::WorkPtr ProcessGroup::submit(const Call& call, Body body) {
+  const int64_t number = next_.fetch_add(1);
   auto work = c10::make_intrusive<Work>(getRank(),
                                         call.title.type,
                                         call.title.profile,
                                         call.inputs,
                                         call.outputs,
-                                        next_.load(),
+                                        number,
                                         call.lists);
   auto job = std::make_unique<Job>(Job{work, std::move(body)});
   int64_t elements = 0;
@@ -182,11 +163,12 @@ ProcessGroup::WorkPtr ProcessGroup::submit(const Call& call, Body body) {
   Text why;
   const int code = library().argosy_submit(group_, &operation, why.get());
   if (code != ARGOSY_OK) {
+    // What is refused here may have no number on other ranks.
+    int64_t newest = number + 1;
+    next_.compare_exchange_strong(newest, number);
     std::rethrow_exception(error_of(why.str()));
   }
   (void)job.release();  // end_job() has it, or had it
-  // Only now: what is refused here may be accepted on other ranks, and the numbers would differ.
-  next_.fetch_add(1);
   return work;
 }
 
@@ -576,17 +558,6 @@ void check_exchange(const char* op, int64_t sent, int64_t received) {
               ": invalid split sizes, expected the same");
 }
 
-void exchange(const Steps& run,
-              const void* input,
-              const int64_t* sends,
-              void* output,
-              const int64_t* receives) {
-  ArgosyStep step = moves(ARGOSY_ALL_TO_ALL_V, input, output, 0);
-  step.send_counts = sends;
-  step.receive_counts = receives;
-  run(step);
-}
-
 }  // namespace
 
 ProcessGroup::WorkPtr ProcessGroup::alltoall_base(at::Tensor& output,
@@ -603,7 +574,7 @@ ProcessGroup::WorkPtr ProcessGroup::alltoall_base(at::Tensor& output,
   check_exchange("all_to_all_single", sends[me], receives[me]);
   return submit({kAllToAllBase, opts.timeout, waits(opts), {input}, {output}},
                 [=](const Steps& run) {
-                  exchange(run, sent.data_ptr(), sends.data(), got.data(), receives.data());
+                  run(exchanges(sent.data_ptr(), sends.data(), got.data(), receives.data()));
                   got.finish();
                 });
 }
@@ -617,7 +588,7 @@ ProcessGroup::WorkPtr ProcessGroup::alltoall(Tensors& outputs,
   const Flat got("all_to_all", outputs);
   check_exchange("all_to_all", sent.counts()[getRank()], got.counts()[getRank()]);
   return submit({kAllToAll, opts.timeout, waits(opts), inputs, outputs}, [=](const Steps& run) {
-    exchange(run, sent.data(), sent.counts(), got.data(), got.counts());
+    run(exchanges(sent.data(), sent.counts(), got.data(), got.counts()));
     got.give();
   });
 }
@@ -747,7 +718,7 @@ at::Tensor ProcessGroup::allocateTensor(long size, at::TensorOptions options) {
   const size_t part = (bytes + kPage - 1) / kPage * kPage;
   ArgosyBlock* block = nullptr;
   if (part > 0) {
-    without_interpreter([&] {
+    argosy::abi::without_interpreter([&] {
       submit({kAllocate, c10d::kUnsetTimeout, true, {}, {}}, [&](const Steps& run) {
         block = run.share(part * static_cast<size_t>(getSize()));
       })->wait();
@@ -760,6 +731,48 @@ at::Tensor ProcessGroup::allocateTensor(long size, at::TensorOptions options) {
                      part * static_cast<size_t>(getRank());
   return at::from_blob(
       mine, {size}, [block](void* /*data*/) { library().argosy_block_free(block); }, options);
+}
+#endif
+
+#ifdef ARGOSY_TORCH_SPLITS
+c10::intrusive_ptr<ProcessGroup::Options> ProcessGroup::getBackendOptions() {
+  auto options =
+      c10::make_intrusive<Options>(getBackendName(), std::chrono::milliseconds(timeout_ms_.load()));
+  options->group_name = made_by_.name;
+  options->global_ranks_in_group.assign(made_by_.world_ranks.begin(), made_by_.world_ranks.end());
+  return options;
+}
+
+c10::intrusive_ptr<c10d::Backend> ProcessGroup::split(const c10::intrusive_ptr<c10d::Store>& store,
+                                                      const std::vector<int>& ranks,
+                                                      const c10::intrusive_ptr<Options>& opts) {
+  const auto me = std::find(ranks.begin(), ranks.end(), getRank());
+  if (me == ranks.end()) {
+    return nullptr;
+  }
+  GroupOptions options{"group " + opts->group_name, made_by_.towards, opts->timeout, ranks};
+  for (int& rank : options.world_ranks) {
+    checked_root("split", rank, getSize());
+    if (!made_by_.world_ranks.empty()) {
+      rank = made_by_.world_ranks[static_cast<size_t>(rank)];
+    }
+  }
+  // The meeting waits in the store, whose connection others have too.
+  return c10::make_intrusive<ProcessGroup>(store->clone(),
+                                           static_cast<int>(me - ranks.begin()),
+                                           static_cast<int>(ranks.size()),
+                                           options);
+}
+
+c10::intrusive_ptr<c10d::Backend> ProcessGroup::merge(const c10::intrusive_ptr<c10d::Store>& store,
+                                                      const c10::intrusive_ptr<Options>& opts,
+                                                      const int& rank,
+                                                      const int& size) {
+  return c10::make_intrusive<ProcessGroup>(
+      store->clone(),
+      rank,
+      size,
+      GroupOptions{"group " + opts->group_name, made_by_.towards, opts->timeout, {}});
 }
 #endif
 

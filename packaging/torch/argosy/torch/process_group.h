@@ -97,6 +97,21 @@ class ProcessGroup final : public Base {
   }
 #endif
 
+#ifdef ARGOSY_TORCH_SPLITS
+  bool supportsSplitting() const override {
+    return true;
+  }
+  c10::intrusive_ptr<Options> getBackendOptions() override;
+  // `ranks` are of this group. Null where this rank is none of them.
+  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store,
+                                          const std::vector<int>& ranks,
+                                          const c10::intrusive_ptr<Options>& opts) override;
+  c10::intrusive_ptr<c10d::Backend> merge(const c10::intrusive_ptr<c10d::Store>& store,
+                                          const c10::intrusive_ptr<Options>& opts,
+                                          const int& rank,
+                                          const int& size) override;
+#endif
+
   // Of operations so far: the same on all ranks.
   uint64_t getSequenceNumberForGroup() override {
     return static_cast<uint64_t>(next_.load());
@@ -128,12 +143,10 @@ class ProcessGroup final : public Base {
                 int tag);
   int64_t milliseconds(std::chrono::milliseconds timeout) const;
 
+  const GroupOptions made_by_;
   ArgosyGroup* group_ = nullptr;
   std::atomic<int64_t> timeout_ms_;
   std::atomic<int64_t> next_{0};
 };
-
-// Closes all groups, while there still is a Python whose tensors their threads may let go of.
-void close_all();
 
 }  // namespace argosy_torch

@@ -24,8 +24,14 @@
 #define ARGOSY_TORCH_ALLOCATES
 #endif
 
+// From PyTorch 2.9 on a backend may divide its group.
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 9)
+#define ARGOSY_TORCH_SPLITS
+#endif
+
 namespace argosy_torch {
 
+using argosy::abi::exchanges;
 using argosy::abi::library;
 using argosy::abi::moves;
 using argosy::abi::run_steps;
