@@ -1,7 +1,7 @@
-"""The peer of ../train_step.cpp: PyTorch's DistributedDataParallel and Adam.
+"""The peer of ../train_step.cpp: PyTorch's DistributedDataParallel and Adam, or SGD.
 
     torchrun --standalone --nproc_per_node 2 train_step.py resnet18|resnet50|resnet18_sized|mnist_cnn [--tuned]
-        [--compile] [--amp bf16] [--alone] [--turns] [--pictures FOLDER --num_workers 16]
+        [--compile] [--optimizer sgd] [--amp bf16] [--alone] [--turns] [--pictures FOLDER --num_workers 16]
 
 Plain: what PyTorch's tutorial writes. --tuned: what its performance guide adds (gradients as bucket
 views, the fused Adam, channels_last for the convolutions, cuDNN's choice by trial, pinned batches), and relu on the
@@ -84,6 +84,7 @@ def main():
     parser.add_argument("--tuned", action="store_true")
     parser.add_argument("--device", default="cpu", help="cpu, cuda:0, …; not with resnet18_sized")
     parser.add_argument("--amp", choices=["bf16"])
+    parser.add_argument("--optimizer", choices=["adam", "sgd"], default="adam")
     parser.add_argument("--compile", action="store_true", help="torch.compile")
     parser.add_argument("--alone", action="store_true")
     parser.add_argument("--turns", action="store_true")
@@ -111,7 +112,8 @@ def main():
         batches = picture_batches(args) if args.pictures else ready_batches(args, data_of)
     group = [dist.new_group([other]) for other in range(dist.get_world_size())][rank] if args.alone else None
     model = DistributedDataParallel(net, gradient_as_bucket_view=args.tuned, process_group=group)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True if args.tuned else None)
+    make = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[args.optimizer]
+    optimizer = make(model.parameters(), lr=1e-3, fused=True if args.tuned else None)
 
     if args.compile:
         model = torch.compile(model)

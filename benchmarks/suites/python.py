@@ -3,8 +3,14 @@
 from suites.base import Case, Measure, check_step, paddle_peer, peer, samples_ms
 from suites.collectives import SIZES
 
-# The model with next to no arithmetic, and one with much: ours / Gloo's, and steps enough.
-STEPS = {"resnet18_sized": (0.5, 40), "resnet18": (0.9, 12)}
+# The model with next to no arithmetic, under Adam, which has some, and under SGD; and one with much, by pictures of a
+# rank. Ours / Gloo's, and steps enough.
+STEPS = [
+    ("resnet18_sized", [], 0.5, 40),
+    ("resnet18_sized", ["--optimizer", "sgd"], 0.5, 40),
+    ("resnet18", [], 0.9, 12),
+    ("resnet18", ["--batch", 8], 0.9, 24),
+]
 
 
 def _both(name, over_gloo):
@@ -21,10 +27,11 @@ def _right_sums(run, _others):
     return f"{wrong} wrong elements" if wrong else None
 
 
-def _step(args, model, target, steps, tuned):
+def _step(args, model, options, target, steps, tuned):
     """As the tutorial writes it or tuned, and the floor: what the same steps take when nothing is summed."""
-    step = peer(args, "train_step.py", model, "--steps", steps, "--warmup", steps // 4, *(["--tuned"] if tuned else []))
-    name = f"python_{model}{'_tuned' if tuned else ''}"
+    options = [*options, *(["--tuned"] if tuned else [])]
+    step = peer(args, "train_step.py", model, "--steps", steps, "--warmup", steps // 4, *options)
+    name = "_".join(["python", model, *(str(option).removeprefix("--") for option in options)])
     pairs = [("argosy", "torch_gloo", target), ("torch_alone", "torch_gloo", None)]
     excess = [("argosy", "torch_alone", "torch_gloo", "torch_alone", None)]
     variants = {**_both("torch_gloo", step), "torch_alone": [*step, "--alone"]}
@@ -44,9 +51,9 @@ def cases(args):
         ],
         _right_sums,
     )
-    for model, (target, steps) in STEPS.items():
-        yield _step(args, model, target, steps, tuned=False)
-        yield _step(args, model, target, steps, tuned=True)
+    for model, options, target, steps in STEPS:
+        for tuned in (False, True):
+            yield _step(args, model, options, target, steps, tuned)
     sizes = [size for _, size, _, _ in SIZES]
     yield Case(
         "python",
