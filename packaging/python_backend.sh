@@ -32,6 +32,9 @@ mkdir -p "$tree"
 git ls-files -z "packaging/$name" | tar -c --null -T - | tar -x -C "$tree" --strip-components=2
 mkdir "$tree/argosy/abi"
 cp argosy/abi/{comm,library,interpreter}.h "$tree/argosy/abi"
+mkdir -p "$package/docs/guides" # which messages name
+cp docs/guides/errors.md "$package/docs/guides"
+cp packaging/python_compiled.py "$package/_compiled.py"
 cp LICENSE "$package"
 echo "$version" >"$tree/VERSION"
 # The libraries get names of their own: another library of the process may have loaded one of the same name.

@@ -234,8 +234,9 @@ ParsedLaunch parse_launch(const std::vector<std::string>& args,
   parsed.options.command = std::move(line.command);
   if (parsed.options.command.empty() || parsed.options.command.front().empty()) {
     throw UsageError("launch.options",
-                     "no program given: expected argosy launch [options] program [arguments]. "
-                     "See: argosy launch --help");
+                     fmt::format("no program given: expected {0} [options] program [arguments]. "
+                                 "See: {0} --help",
+                                 command_of(dialect)));
   }
   return parsed;
 }

@@ -6,6 +6,11 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
+HERE = Path(__file__).resolve().parent
+SOURCES = "argosy/paddle"
+sys.path.insert(0, str(HERE / SOURCES))
+import _compiled
+
 try:
     import paddle
     from paddle.base import libpaddle
@@ -15,14 +20,9 @@ except ImportError:
         "pip with --no-build-isolation"
     )
 
-HERE = Path(__file__).parent
-SOURCES = "argosy/paddle"
-# Paddle's classes change with its version: __init__.py loads the module of this name only.
-MODULE = "_C_" + re.sub(r"\W", "_", paddle.__version__)
+_compiled.check("argosy.paddle")
+MODULE = _compiled.module_name(paddle.__version__)
 INCLUDE, LIBRARIES = Path(paddle.sysconfig.get_include()), Path(paddle.sysconfig.get_lib())
-
-if not (HERE / SOURCES / "lib" / "libargosy_comm.so").exists():
-    sys.exit("argosy.paddle: libargosy_comm.so is not here. `make paddle` in a checkout of Argosy puts it in its place")
 
 
 def pybind_abi():

@@ -5,7 +5,13 @@ from pathlib import Path
 
 from setuptools import setup
 
+HERE = Path(__file__).resolve().parent
+SOURCES = "argosy/torch"
+sys.path.insert(0, str(HERE / SOURCES))
+import _compiled
+
 try:
+    import torch
     from torch.utils.cpp_extension import BuildExtension, CppExtension
 except ImportError:
     sys.exit(
@@ -13,19 +19,11 @@ except ImportError:
         "with --no-build-isolation"
     )
 
-HERE = Path(__file__).parent
-SOURCES = "argosy/torch"
-
-if not (HERE / SOURCES / "lib" / "libargosy_comm.so").exists():
-    sys.exit(
-        "argosy.torch: libargosy_comm.so is not here. This is its source without it: `make torch` in a checkout of "
-        "Argosy puts both into build/packages/argosy_torch-<version>.tar.gz, and pip installs that"
-    )
-
+_compiled.check("argosy.torch")
 setup(
     ext_modules=[
         CppExtension(
-            "argosy.torch._C",
+            f"argosy.torch.{_compiled.module_name(torch.__version__)}",
             [f"{SOURCES}/module.cpp", f"{SOURCES}/process_group.cpp"],
             depends=[*map(str, HERE.glob("argosy/*/*.h"))],
             include_dirs=[str(HERE)],

@@ -9,6 +9,7 @@ mkdir -p "$folder/argosy/abi" "$folder/argosy/$name/lib"
 find "$folder" -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' \) -delete # what the source may not have any more
 cp -rp "$source_root/packaging/$name/." "$folder"
 cp -p "$source_root"/argosy/abi/{comm,library,interpreter}.h "$folder/argosy/abi"
+cp -p "$source_root/packaging/python_compiled.py" "$folder/argosy/$name/_compiled.py"
 cp -p "$library" "$folder/argosy/$name/lib"
 (cd "$folder" && "$python" setup.py -q build_ext --inplace) >"$folder/compile.log" 2>&1 ||
   { tail -n 30 "$folder/compile.log" >&2; fail "it does not compile"; }
@@ -30,6 +31,13 @@ run_program() {
     "$job" >"$scratch/said" 2>"$scratch/errors" ||
     { local code=$?; cat "$scratch/said" "$scratch/errors" >&2; fail "$job on $ranks ranks: exit code $code"; }
   counted "$scratch/said"
+}
+# other_version RUNTIME: what was compiled for one version of it is refused by another
+other_version() {
+  local said
+  said=$("$python" -c "import $name; $name.__version__ = '2.0'; import argosy.$name" 2>&1) &&
+    fail "it loads for any version of $1"
+  [[ $said == *"was compiled for $1 "*", and this is 2.0"* ]] || fail "with another $1 it says: $said"
 }
 # death JOB: of three ranks the job ends one with code 3, and the two others name it
 death() {

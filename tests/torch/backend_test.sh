@@ -44,6 +44,7 @@ if since 2.9; then
   expect "$theirs" "$(run_program parallel_ranks.py 2 argosy)" # two ranks' sums have one order only
   expect "$theirs" "$(run_program parallel_ranks.py 2 argosy ARGOSY_BACKEND=gloo)"
 fi
+other_version PyTorch
 death death_of_the_last
 death death_of_the_first
 echo "PyTorch $("$python" -c 'import torch; print(torch.__version__)'): the backend does what Gloo does"

@@ -13,10 +13,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/base/error.h"
 #include "argosy/launch/nodes/meeting.h"
+#include "argosy/os/socket.h"
 #include "argosy/rendezvous/in_process_store.h"
 #include "argosy/rendezvous/store_client.h"
 
+#include "tests/support/error_text.h"
 #include "tests/support/owned_port.h"
 
 namespace argosy::launch {
@@ -123,6 +126,50 @@ TEST(Meeting, AllNodesAgreeOnOnePlan) {
     EXPECT_EQ(met[i].plan.world_size(), 3);
   }
   EXPECT_EQ(met[2].node, 0);
+}
+
+/// Two launchers on the host that the meeting's address names, of which none has a number.
+TEST(Meeting, TheSecondLauncherOfTheMeetingsHostJoinsTheFirst) {
+  const test::OwnedPort port;
+  const Meeting meeting{.nodes = 2,
+                        .host = "127.0.0.1",
+                        .port = port.port(),
+                        .hosts = true,
+                        .may_join = true,
+                        .token = "t",
+                        .timeout = 20s};
+  std::vector<std::future<Met>> nodes;
+  for (uint16_t i = 0; i < 2; ++i) {
+    nodes.push_back(std::async(std::launch::async, [&, i] {
+      return meet(meeting,
+                  {.wanted_rank = 0,
+                   .host = "h",
+                   .address = "127.0.0.1",
+                   .nodes = 2,
+                   .endpoint_ports = {static_cast<uint16_t>(4000 + i)}},
+                  [](const std::string&) {});
+    }));
+  }
+  const Met one = nodes[0].get(), other = nodes[1].get();
+  EXPECT_EQ(one.node + other.node, 1);
+  EXPECT_EQ(one.server == nullptr, one.node == 1);
+  EXPECT_EQ(other.server == nullptr, other.node == 1);
+}
+
+TEST(Meeting, AnotherProgramAtThePortIsTold) {
+  const os::Listener stranger = *os::Listener::listen_tcp("127.0.0.1", 0);
+  const Meeting meeting{.nodes = 2,
+                        .host = "127.0.0.1",
+                        .port = stranger.port(),
+                        .hosts = true,
+                        .may_join = true,
+                        .timeout = 20s};
+  EXPECT_THAT(test::error_text<RendezvousError>([&] {
+                (void)meet(meeting,
+                           {.wanted_rank = 0, .address = "127.0.0.1", .nodes = 2},
+                           [](const std::string&) {});
+              }),
+              testing::HasSubstr("cannot listen on 127.0.0.1"));
 }
 
 // Without a token whoever reaches the port can be a member of any name.

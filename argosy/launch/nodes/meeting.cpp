@@ -265,28 +265,56 @@ std::vector<int> Met::others() const {
   return {there.begin(), there.end()};
 }
 
-Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience) {
-  Met met;
-  Wait wait(meeting, patience);
-  if (meeting.hosts) {
+namespace {
+
+/// False: another launcher of this host hosts already, and the store is its.
+bool begin_to_host(const Meeting& meeting, Met& met) {
+  try {
     met.server =
         rendezvous::StoreServer::start({.host = meeting.bind.empty() ? meeting.host : meeting.bind,
                                         .port = meeting.port,
                                         .token = meeting.token,
                                         .tls = meeting.tls});
     met.store = met.server->local();
-  } else {
+    return true;
+  } catch (const RendezvousError&) {
+    if (!meeting.may_join) {
+      throw;
+    }
+    try {
+      met.store = rendezvous::connect_store(
+          meeting.host, meeting.port, meeting.token, Deadline::after(2s), meeting.tls);
+      return false;
+    } catch (const RendezvousError&) {  // then who listens there is none of ours
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+Met meet(const Meeting& meeting, const NodeInfo& own, const Patience& patience) {
+  Met met;
+  Wait wait(meeting, patience);
+  NodeInfo self = own;
+  bool hosts = meeting.hosts;
+  if (!hosts) {
     met.store = connect(meeting, wait);
+  } else if (!begin_to_host(meeting, met)) {
+    hosts = false;
+    self.wanted_rank = -1;
+  }
+  if (!hosts) {
     wait.wait_for_the_answer();
   }
   const Deadline soon = Deadline::after(10s);
-  if (!meeting.hosts) {
+  if (!hosts) {
     met.clock_offset_us = clock_offset_us([&] { return met.store->time_us(soon); });
   }
   const int64_t arrival = met.store->add(kArrivalsKey, 1, soon) - 1;
   met.presence = met.store->announce(fmt::format("{}{}", kMemberKey, arrival), soon);
   met.store->set(info_key(arrival), self.to_json(), soon);
-  if (meeting.hosts) {
+  if (hosts) {
     try {
       met.plan = gather(*met.store, meeting, self, wait);
       met.plan.keep_alive = meeting.keep_alive;

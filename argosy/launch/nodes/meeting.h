@@ -19,8 +19,11 @@ struct Meeting {
   int nodes = 1;
   std::string host{};  ///< host of the store in which they meet
   uint16_t port = 0;
-  std::string bind{};   ///< address on which node 0 listens; empty: `host`
-  bool hosts = false;   ///< this node hosts the store and is node 0
+  std::string bind{};  ///< address on which node 0 listens; empty: `host`
+  bool hosts = false;  ///< this node hosts the store and is node 0
+  /// That it hosts follows from the host's address alone: where another launcher of this host has
+  /// begun to, it joins that one.
+  bool may_join = false;
   std::string token{};  ///< secret; never printed
   rendezvous::Tls tls{};
   std::vector<std::string> expected{};  ///< addresses of all nodes; empty: not known
@@ -51,7 +54,7 @@ using Patience = std::function<void(const std::string& word)>;
 /// Errors: TimeoutError naming the nodes that did not come; RendezvousError when it cannot listen
 /// or connect, when the token is refused, or when the nodes contradict each other, which each of
 /// them is told.
-[[nodiscard]] Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience);
+[[nodiscard]] Met meet(const Meeting& meeting, const NodeInfo& own, const Patience& patience);
 
 /// Returns "waiting for 1 of 3 nodes: 10.0.0.3, 12 s of 300 s". Without `expected` it names the
 /// nodes that are there instead.

@@ -63,6 +63,7 @@ Place find_place(const NodeOptions& options, const std::string& token) {
   meeting.hosts = options.node_rank >= 0 ? options.node_rank == 0
                   : listed               ? *listed == options.ips.front()
                                          : is_this_node(options.meet_host);
+  meeting.may_join = meeting.hosts && options.node_rank < 0 && !listed;
   if (meeting.hosts) {
     meeting.host =
         os::resolve_host(options.meet_host).or_throw<ConfigError>("launch.nodes").front();

@@ -16,6 +16,7 @@ using testing::HasSubstr;
 TEST(Place, WhoHasTheAddressOfTheMeetingHostsIt) {
   const Place here = find_place({.nodes = 2, .meet_host = "127.0.0.1", .meet_port = 9}, "t");
   EXPECT_TRUE(here.meeting.hosts);
+  EXPECT_TRUE(here.meeting.may_join);
   EXPECT_EQ(here.wanted_rank, 0);
   EXPECT_EQ(here.address, "127.0.0.1");
   // TEST-NET-1: nobody's. The address is the one that would be used; nothing is sent.
@@ -40,6 +41,7 @@ TEST(Place, NodeRanksAndListsSayIt) {
   const Place first =
       find_place({.nodes = 2, .meet_host = "127.0.0.1", .ips = {"127.0.0.1", "192.0.2.1"}}, "");
   EXPECT_TRUE(first.meeting.hosts);
+  EXPECT_FALSE(first.meeting.may_join);
 }
 
 TEST(Place, WhatCannotWorkIsExplained) {

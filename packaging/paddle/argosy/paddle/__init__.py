@@ -8,40 +8,22 @@ Ranks of a host meet in shared memory; sums are the same to the bit on every run
 the rank that caused them.
 """
 
-import atexit
-import importlib
 import json
 import os
-import re
 from datetime import timedelta
-from pathlib import Path
 
 import paddle
 from paddle.distributed import collective, parallel
 from paddle.distributed.communication import group as groups
 
+from . import _compiled
+
 __all__ = ["flight_record", "install", "new_group"]
 
-_HERE = Path(__file__).parent
 _TIMEOUT = timedelta(minutes=30)  # Paddle's
 
 
-def _compiled():
-    name = "_C_" + re.sub(r"\W", "_", paddle.__version__)
-    try:
-        return importlib.import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError:
-        there = sorted(path.name.split(".")[0][3:].replace("_", ".") for path in _HERE.glob("_C_*.so"))
-        raise ImportError(
-            f"argosy.paddle was compiled for Paddle {', '.join(there) or '(none)'}, and this is {paddle.__version__}, "
-            "whose C++ classes differ. Install argosy-paddle again."
-        ) from None
-
-
-_C = _compiled()
-_C.load(str(_HERE / "lib" / "libargosy_comm.so"))
-atexit.register(_C.close_all)
-
+_C = _compiled.load(__name__, "Paddle", paddle.__version__)
 _paddles = collective._new_process_group_impl
 
 

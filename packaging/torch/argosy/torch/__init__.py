@@ -7,23 +7,18 @@ Ranks of one host meet in shared memory, hosts by Gloo. Sums have one order, wha
 name the rank that caused them.
 """
 
-import atexit
 import inspect
 import json
 import os
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
-from . import _C
+from . import _compiled
 
 __all__ = ["flight_record"]
 
-_HERE = Path(__file__).parent
-_C.load(str(_HERE / "lib" / "libargosy_comm.so"))
-
-atexit.register(_C.close_all)
+_C = _compiled.load(__name__, "PyTorch", torch.__version__)
 
 
 def _towards(store):
@@ -81,8 +76,10 @@ def _register():
 
 
 def flight_record(group=None):
-    """The newest operations of a group, oldest first: a list of dictionaries."""
+    """The newest operations of a group, oldest first: a list of dictionaries. Not after destroy_process_group()."""
     group = group or dist.group.WORLD
+    if group is None:
+        raise RuntimeError("argosy.torch: there is no process group, or none any more")
     backend = group._get_backend(torch.device("cpu")) if hasattr(group, "_get_backend") else group
     return json.loads(backend.flight_record())["operations"]
 
