@@ -31,7 +31,8 @@ mkdir -p "$tree"
 # What git knows, and nothing that a build left beside it.
 git ls-files -z "packaging/$name" | tar -c --null -T - | tar -x -C "$tree" --strip-components=2
 mkdir "$tree/argosy/abi"
-cp argosy/abi/{comm,library,interpreter}.h "$tree/argosy/abi"
+cp argosy/abi/{comm,library}.h "$tree/argosy/abi"
+cp packaging/python_interpreter.h "$tree/argosy/abi/interpreter.h"
 mkdir -p "$package/docs/guides" # which messages name
 cp docs/guides/errors.md "$package/docs/guides"
 cp packaging/python_compiled.py "$package/_compiled.py"

@@ -8,7 +8,8 @@ source_root=$here/../..
 mkdir -p "$folder/argosy/abi" "$folder/argosy/$name/lib"
 find "$folder" -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' \) -delete # what the source may not have any more
 cp -rp "$source_root/packaging/$name/." "$folder"
-cp -p "$source_root"/argosy/abi/{comm,library,interpreter}.h "$folder/argosy/abi"
+cp -p "$source_root"/argosy/abi/{comm,library}.h "$folder/argosy/abi"
+cp -p "$source_root/packaging/python_interpreter.h" "$folder/argosy/abi/interpreter.h"
 cp -p "$source_root/packaging/python_compiled.py" "$folder/argosy/$name/_compiled.py"
 cp -p "$library" "$folder/argosy/$name/lib"
 (cd "$folder" && "$python" setup.py -q build_ext --inplace) >"$folder/compile.log" 2>&1 ||

@@ -2,7 +2,7 @@
 
 /// libargosy_comm.so for a backend that Python calls: what waits for a group's thread lets go of
 /// the interpreter's lock, for that thread may let go of what Python knows, and need the lock.
-/// C++17, beside library.h.
+/// C++17. packaging/python_backend.sh puts it beside library.h, as interpreter.h.
 
 #include <Python.h>
 
