@@ -1,5 +1,6 @@
 // What Python sees of the backend.
 #include <pybind11/chrono.h>
+
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "argosy/abi/interpreter.h"
