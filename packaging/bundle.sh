@@ -68,7 +68,7 @@ xargs dpkg -S <"$out/headers" | sed 's/[:,].*//' | sort -u | sed -E '/^(libc6|li
     echo "/usr/share/doc/$package/copyright" >>"$out/sources"
   done
 sed -i 's#/usr/include#${includedir}#g; s#/usr/lib/x86_64-linux-gnu#${libdir}#g' "$libraries/pkgconfig/argosy.pc"
-sed -i 's/^Requires: fmt$//; s/^Libs: .*/& -lfmt/; s/-I\${/-isystem ${/g' "$libraries/pkgconfig/argosy.pc"
+sed -i 's/^Requires: fmt$//; s/^Libs: .*/& -lfmt -Wl,-rpath,${libdir}/; s/-I\${/-isystem ${/g' "$libraries/pkgconfig/argosy.pc"
 
 mkdir -p "$root/share/datasets" "$root/share/modulefiles"
 cp -r /usr/share/datasets/fashion-mnist "$root/share/datasets"

@@ -33,7 +33,8 @@ argosy --version
 argosy evaluate ~/runs/demo --data "fashion_mnist:$HOME/another place/argosy/share/datasets/fashion-mnist" >evaluated.log 2>&1
 grep -q "acc: $accuracy" evaluated.log || { cat evaluated.log; exit 1; }
 argosy runs ls ~/runs
-argosy data info "$HOME/another place/argosy/share/datasets/fashion-mnist" >/dev/null
+argosy data info fashion_mnist >/dev/null
+[[ $(argosy runs show ~/runs/demo) != *ld-linux* ]] || { argosy runs show ~/runs/demo; exit 1; }
 argosy doctor >~/doctor.log || [[ $? -eq 1 ]]
 grep training ~/doctor.log
 grep -q 'training .*equal weights' ~/doctor.log || { cat ~/doctor.log; exit 1; }
@@ -50,7 +51,7 @@ sed -n '/^```cpp$/,/^```$/p' "$docs/README.md" | sed "1d;/^\`\`\`$/,\$d;s#epoch 
 sed -n '/^```cmake$/,/^```$/p' "$docs/README.md" | sed '1d;/^```$/,$d;/argosy_precompile/d' >CMakeLists.txt
 cmake -S . -B build -DCMAKE_BUILD_TYPE=Release >cmake.log && make -C build >make.log 2>&1 || { tail -n 20 cmake.log make.log; exit 1; }
 argosy launch --log_dir= -n 2 build/train 2>&1 | grep 'epoch 0'
-g++ -O1 train.cpp -o by-pkg-config $(pkg-config --cflags --libs argosy) "-Wl,-rpath,$(pkg-config --variable=libdir argosy)"
+g++ -O1 train.cpp -o by-pkg-config $(pkg-config --cflags --libs argosy)
 argosy launch --log_dir= -n 2 ./by-pkg-config 2>&1 | grep 'epoch 0'
 said=$(LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libstdc++.so.6 argosy checkpoint hash ~/runs/demo 2>&1)
 [[ $said == *"without LD_PRELOAD"*"$HOME/runs/demo"* ]] || { echo "$said"; exit 1; }

@@ -527,5 +527,15 @@ TEST(FetchNames, TheFolderIsTheDataHomesOrTheCaches) {
   ASSERT_EQ(setenv("HOME", home.c_str(), 1), 0);  // NOLINT
 }
 
+TEST(FetchNames, WhatWasInstalledBesideTheProgramIsFound) {
+  const std::string number = std::to_string(getpid());
+  const fs::path own = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+  const fs::path folder = own / "share/datasets" / ("made-up-" + number);
+  EXPECT_THAT(folder_of("made_up_" + number), HasSubstr(".cache/argosy/data"));
+  fs::create_directories(folder);
+  EXPECT_EQ(folder_of("made_up_" + number), folder);
+  fs::remove(folder);
+}
+
 }  // namespace
 }  // namespace argosy::datasets

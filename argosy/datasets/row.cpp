@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -65,12 +68,33 @@ std::shared_ptr<const Source> open(const Row& set, OpenOptions options) {
   return source;
 }
 
+namespace {
+
+/// What was installed beside this program: the bundle has share/datasets, and so has Debian, which
+/// writes names with hyphens.
+std::optional<std::string> installed_folder(std::string name) {
+  std::ranges::replace(name, '_', '-');
+  std::error_code ignored;
+  const fs::path own = fs::read_symlink("/proc/self/exe", ignored);
+  const fs::path folder = own.parent_path().parent_path() / "share/datasets" / name;
+  return fs::is_directory(folder, ignored) ? std::optional(folder.string()) : std::nullopt;
+}
+
+}  // namespace
+
 std::string folder_of(std::string_view name) {
   if (const auto home = env::get("ARGOSY_DATA_HOME")) {
     return (fs::path(*home) / name).string();
   }
-  if (const auto home = env::get("HOME")) {
-    return (fs::path(*home) / ".cache/argosy/data" / name).string();
+  const auto home = env::get("HOME");
+  const fs::path fetched = fs::path(home.value_or("")) / ".cache/argosy/data" / name;
+  if (std::error_code ignored; !home || !fs::exists(fetched, ignored)) {
+    if (const auto installed = installed_folder(std::string(name))) {
+      return *installed;
+    }
+  }
+  if (home) {
+    return fetched.string();
   }
   throw ConfigError("datasets.home",
                     "no folder for data: neither HOME nor ARGOSY_DATA_HOME is set. Set one of "

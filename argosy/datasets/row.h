@@ -102,6 +102,8 @@ struct Row {
 [[nodiscard]] std::shared_ptr<const Source> open(const Row& set, OpenOptions options = {});
 
 /// Returns the default folder of a set: $ARGOSY_DATA_HOME/<name>, else ~/.cache/argosy/data/<name>.
+/// Where the second is not there, and the set was installed beside this program (share/datasets
+/// beside its bin, of the bundle and of Debian's dataset-fashion-mnist), that.
 /// Errors: ConfigError when neither that variable nor HOME is set.
 [[nodiscard]] std::string folder_of(std::string_view name);
 

@@ -494,8 +494,8 @@ const std::string& run_dir() {
     if (error) {
       throw DataError("fleet.run_dir",
                       "cannot create the folder: " + error.message() +
-                          ". Start the program in a folder where it may write, or choose one by "
-                          "argosy launch --log_dir",
+                          ". Start the program in a folder where it may write, or choose one: "
+                          "argosy train --run_dir, or argosy launch --log_dir",
                       {folder});
     }
     state.run_dir = std::move(folder);

@@ -1,6 +1,7 @@
 #include "argosy/program/commands.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,18 @@
 namespace argosy::program {
 namespace {
 
+/// Where a program of ours lies: beside this one.
+std::filesystem::path place_of(std::string_view program) {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / program;
+}
+
+bool is_here(const Command& command) {
+  std::error_code ignored;
+  return command.becomes.empty() ||
+         std::filesystem::exists(place_of(strings::split(command.becomes, ' ').front()), ignored);
+}
+
 std::string help_of(const Commands& table) {
   std::string text = fmt::format(
       "{}\n\nUsage: {} {}\n\nCommands:\n", wrapped(table.purpose), table.name, table.usage);
@@ -26,10 +39,16 @@ std::string help_of(const Commands& table) {
   for (const Command& command : table.all) {
     width = std::max(width, command.name.size());
   }
+  std::vector<std::string_view> absent;
   for (const Command& command : table.all) {
-    if (!command.what.empty()) {
+    if (!is_here(command)) {
+      absent.push_back(command.name);
+    } else if (!command.what.empty()) {
       text += row(command.name, command.what, width + 4);
     }
+  }
+  if (!absent.empty()) {
+    text += '\n' + wrapped(fmt::format("Not installed here: {}", fmt::join(absent, ", "))) + '\n';
   }
   if (!table.version.empty()) {
     text += "\nOptions:\n" +
@@ -124,9 +143,7 @@ void print_json(const nlohmann::ordered_json& json) {
 }
 
 void become(std::string_view program, Words args) {
-  std::error_code ignored;
-  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  args.insert(args.begin(), (own.parent_path() / program).string());
+  args.insert(args.begin(), place_of(program).string());
   std::vector<char*> argv;
   for (std::string& word : args) {
     argv.push_back(word.data());

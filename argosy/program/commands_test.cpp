@@ -69,6 +69,8 @@ TEST(Commands, HelpListsThemIn80Columns) {
     EXPECT_LE(strings::columns(line), 80U) << line;
   }
   EXPECT_EQ(printed({"help"}), help);
+  EXPECT_THAT(help,
+              AllOf(HasSubstr("\nNot installed here: other\n"), Not(HasSubstr("Is a program"))));
   EXPECT_EQ(printed({"--version"}), "tool 1.2\n");
 }
 

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "argosy/base/error.h"
@@ -123,11 +126,21 @@ std::shared_ptr<Store> follow(const InvitationOptions& options,
                               const std::function<std::string()>& read,
                               const Deadline& deadline) {
   constexpr std::chrono::seconds kOneTry{1};
+  constexpr std::chrono::milliseconds kPause{20};
   constexpr std::chrono::seconds kPatience{3};
-  std::optional<Deadline::Clock::time_point> refused_since;
+  std::optional<Deadline> patience;
+  std::exception_ptr refusal;
   const Tls tls = make_tls(options.tls, options.token);
   while (true) {
-    const Left left = parse(options, read());
+    Left left;
+    try {
+      left = parse(options, read());
+    } catch (const TimeoutError&) {
+      if (refusal) {  // which says more
+        std::rethrow_exception(refusal);
+      }
+      throw;
+    }
     const Endpoint at = parse_endpoint(options.where, "rank 0's store", left.place);
     try {
       return connect_store(at.host,
@@ -137,10 +150,12 @@ std::shared_ptr<Store> follow(const InvitationOptions& options,
                            tls);
     } catch (const RefusedError&) {
       // What a former process has left may lead to a stranger: that is over soon.
-      refused_since = refused_since.value_or(Deadline::Clock::now());
-      if (deadline.expired() || Deadline::Clock::now() - *refused_since > kPatience) {
+      patience = patience.value_or(deadline.sooner(Deadline::after(kPatience)));
+      if (patience->expired()) {
         throw;
       }
+      refusal = std::current_exception();
+      std::this_thread::sleep_for(std::min(kPause, deadline.remaining()));
     } catch (const RendezvousError&) {
       if (deadline.expired()) {
         throw;

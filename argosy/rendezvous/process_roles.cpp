@@ -2,16 +2,20 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
 
+#include "argosy/base/error.h"
 #include "argosy/rendezvous/file_store.h"
 #include "argosy/rendezvous/store_client.h"
 #include "argosy/rendezvous/store_kinds.h"
@@ -39,6 +43,22 @@ int serve(const std::string& token) {
   auto server = StoreServer::start({.token = token});
   say(std::to_string(server->port()));
   stay();
+}
+
+/// As a login node limits its users. Root is under no such limit, so not as root.
+int serve_with_few_threads() {
+  const rlimit few{4, 4};
+  if (setrlimit(RLIMIT_NPROC, &few) != 0 || (geteuid() == 0 && setuid(65534) != 0)) {
+    say(std::strerror(errno));
+    return 1;
+  }
+  try {
+    (void)StoreServer::start({});
+    say("started");
+  } catch (const RendezvousError& error) {
+    say(error.what());
+  }
+  return 0;
 }
 
 int be_member(Store& store, const std::string& name) {
@@ -89,6 +109,9 @@ int play_role(int argc, char** argv) {
   const std::string role = args.empty() ? "" : args[0];
   if (role == "--serve") {
     return serve(args.at(1));
+  }
+  if (role == "--serve-with-few-threads") {
+    return serve_with_few_threads();
   }
   if (role == "--member") {
     return be_member(*connect_store("127.0.0.1", port_of(args.at(1)), "", soon()), args.at(2));

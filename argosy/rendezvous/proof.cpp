@@ -19,7 +19,7 @@ std::string proof_of(std::string_view key, std::string_view text) {
            text.size(),
            digest.data(),
            &length) == nullptr) {
-    throw InternalError("rendezvous.proof", "OpenSSL computes no HMAC with SHA-256");
+    throw InternalError("rendezvous.tls", "OpenSSL computes no HMAC with SHA-256");
   }
   return {digest.begin(), digest.end()};
 }

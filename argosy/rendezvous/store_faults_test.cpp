@@ -74,6 +74,11 @@ TEST(StoreFaults, AProxyInTheEnvironmentIsNotUsed) {
   EXPECT_EQ(member.line(), "present");
 }
 
+TEST(StoreFaults, ALimitOfProcessesIsTold) {
+  Role server({"--serve-with-few-threads"});
+  EXPECT_THAT(server.line(), AllOf(HasSubstr("[rendezvous.threads]"), HasSubstr("ulimit -u")));
+}
+
 TEST(StoreFaults, AKilledServerEndsWaitsAtOnceAndIsNamed) {
   Role server({"--serve", ""});
   const std::string port = server.line();

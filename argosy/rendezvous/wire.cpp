@@ -9,8 +9,12 @@
 
 #include <algorithm>
 #include <array>
+#include <latch>
 #include <memory>
 #include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
@@ -41,11 +45,40 @@ std::string without_brackets(const std::string& text) {
   return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
 }
 
+/// gRPC waits for ever, and deaf to signals, for a thread that it does not get.
+void require_threads() {
+  constexpr size_t kThreads = 16;
+  std::latch go(1);
+  std::vector<std::thread> threads;
+  std::string why;
+  try {
+    while (threads.size() < kThreads) {
+      threads.emplace_back([&go] { go.wait(); });
+    }
+  } catch (const std::system_error& error) {
+    why = error.code().message();
+  }
+  go.count_down();
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  if (!why.empty()) {
+    throw RendezvousError(
+        "rendezvous.threads",
+        fmt::format("of {} threads that gRPC needs, {} can be made ({}). Raise the limit of this "
+                    "user's processes (ulimit -u; threads count), or the cgroup's pids.max",
+                    kThreads,
+                    threads.size(),
+                    why));
+  }
+}
+
 }  // namespace
 
 void prepare_grpc() {
   static std::once_flag once;
   std::call_once(once, [] {
+    require_threads();
     if (!env::get("GRPC_VERBOSITY")) {
       gpr_set_log_function(to_our_log);
     }

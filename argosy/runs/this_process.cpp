@@ -71,6 +71,13 @@ std::vector<std::string> own_command() {
   for (std::string word; std::getline(file, word, '\0');) {
     words.push_back(word);
   }
+  // The bundle starts its programs by a loader of its own.
+  constexpr size_t kLoaderWords = 6;  // packaging/bundle/start.c
+  if (words.size() >= kLoaderWords && words[0].ends_with("/ld-linux-x86-64.so.2") &&
+      words[1] == "--argv0") {
+    words[kLoaderWords - 1] = words[2];
+    words.erase(words.begin(), words.begin() + kLoaderWords - 1);
+  }
   // The program of the command `argosy` that sees libtorch; nobody types it.
   if (!words.empty() && words[0].ends_with("/argosy-torch")) {
     words[0].resize(words[0].size() - std::string_view("-torch").size());
