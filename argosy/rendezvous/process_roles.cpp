@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -49,7 +48,7 @@ int serve(const std::string& token) {
 int serve_with_few_threads() {
   const rlimit few{4, 4};
   if (setrlimit(RLIMIT_NPROC, &few) != 0 || (geteuid() == 0 && setuid(65534) != 0)) {
-    say(std::strerror(errno));
+    say(errno_message(errno));
     return 1;
   }
   try {
