@@ -155,6 +155,7 @@ std::shared_ptr<Store> follow(const InvitationOptions& options,
         throw;
       }
       refusal = std::current_exception();
+      // A foreign store tells of no change, and read() returns at once what lies there.
       std::this_thread::sleep_for(std::min(kPause, deadline.remaining()));
     } catch (const RendezvousError&) {
       if (deadline.expired()) {

@@ -92,46 +92,37 @@ inline void check_written(const char* op, const at::Tensor& tensor) {
               ". Call clone() before.");
 }
 
+// What each tensor must have as the first one has it.
+template <typename Property>
+void check_each(const char* op, const Tensors& tensors, const char* what, Property property) {
+  for (size_t i = 1; i < tensors.size(); ++i) {
+    TORCH_CHECK(property(tensors[i]) == property(tensors[0]),
+                "argosy: ",
+                op,
+                ": invalid tensor ",
+                what,
+                " at index ",
+                i,
+                ": ",
+                property(tensors[i]),
+                ", expected ",
+                property(tensors[0]),
+                ": tensors must all have the same ",
+                what);
+  }
+}
+
 // One or more tensors of one layout and type.
 inline void check_kinds(const char* op, const Tensors& tensors) {
   TORCH_CHECK(!tensors.empty(), "argosy: ", op, " requires non-empty tensor list");
-  for (size_t i = 1; i < tensors.size(); ++i) {
-    TORCH_CHECK(tensors[i].layout() == tensors[0].layout(),
-                "argosy: ",
-                op,
-                ": invalid tensor layout at index ",
-                i,
-                ": ",
-                tensors[i].layout(),
-                ", expected ",
-                tensors[0].layout());
-    TORCH_CHECK(tensors[i].scalar_type() == tensors[0].scalar_type(),
-                "argosy: ",
-                op,
-                ": invalid tensor type at index ",
-                i,
-                ": ",
-                tensors[i].scalar_type(),
-                ", expected ",
-                tensors[0].scalar_type(),
-                ": tensors must all have the same type");
-  }
+  check_each(op, tensors, "layout", [](const at::Tensor& tensor) { return tensor.layout(); });
+  check_each(op, tensors, "type", [](const at::Tensor& tensor) { return tensor.scalar_type(); });
 }
 
 // Several tensors of one process, as if each were a rank's.
 inline void check_alike(const char* op, const Tensors& tensors) {
   check_kinds(op, tensors);
-  for (size_t i = 1; i < tensors.size(); ++i) {
-    TORCH_CHECK(tensors[i].sizes() == tensors[0].sizes(),
-                "argosy: ",
-                op,
-                ": invalid tensor size at index ",
-                i,
-                ": ",
-                tensors[i].sizes(),
-                ", expected ",
-                tensors[0].sizes());
-  }
+  check_each(op, tensors, "size", [](const at::Tensor& tensor) { return tensor.sizes(); });
 }
 
 inline const at::Tensor& checked_root_tensor(const char* op, int64_t root, const Tensors& tensors) {

@@ -102,7 +102,7 @@ class ProcessGroup final : public Base {
     return true;
   }
   c10::intrusive_ptr<Options> getBackendOptions() override;
-  // `ranks` are of this group. Null where this rank is none of them.
+  // `ranks` are numbers in this group. Returns null where this rank is not among them.
   c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store,
                                           const std::vector<int>& ranks,
                                           const c10::intrusive_ptr<Options>& opts) override;
