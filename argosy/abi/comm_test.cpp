@@ -105,15 +105,7 @@ void expect_that_it_ends_before_it_returns(Rank& rank, int code) {
   ASSERT_EQ(before.submit(rank), ARGOSY_OK);
   const std::jthread starter([&] { go.set_value(); });
   Slow slow{.code = code};
-  const ArgosyOperation operation{.name = "slow",
-                                  .type = "",
-                                  .elements = 0,
-                                  .bytes = 0,
-                                  .timeout_ms = 0,
-                                  .waits = 1,
-                                  .body = Slow::run,
-                                  .then = Slow::end,
-                                  .context = &slow};
+  const ArgosyOperation operation = operation_of(Slow::run, Slow::end, &slow);
   EXPECT_EQ(argosy_submit(rank.group(), &operation, rank.text()), ARGOSY_OK) << "accepted";
   EXPECT_EQ(slow.heard, 1);
   EXPECT_EQ(before.wait().code, ARGOSY_OK);

@@ -115,6 +115,22 @@ class Rank final {
   ArgosyGroup* group_ = nullptr;
 };
 
+/// An operation without tensors.
+inline ArgosyOperation operation_of(decltype(ArgosyOperation::body) body,
+                                    decltype(ArgosyOperation::then) then,
+                                    void* context,
+                                    int waits = 1) {
+  return {.name = "without tensors",
+          .type = "",
+          .elements = 0,
+          .bytes = 0,
+          .timeout_ms = 0,
+          .waits = waits,
+          .body = body,
+          .then = then,
+          .context = context};
+}
+
 struct Ended {
   int code = -1;
   std::string message{};

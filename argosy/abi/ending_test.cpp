@@ -134,15 +134,7 @@ TEST(AbiEnding, AnOperationMayFreeItsGroup) {
       Rank rank(store, number, 2);
       ASSERT_NE(rank.group(), nullptr) << rank.why();
       Last last(rank);
-      const ArgosyOperation operation{.name = "last",
-                                      .type = "",
-                                      .elements = 0,
-                                      .bytes = 0,
-                                      .timeout_ms = 0,
-                                      .waits = waits,
-                                      .body = Last::run,
-                                      .then = Last::end,
-                                      .context = &last};
+      const ArgosyOperation operation = operation_of(Last::run, Last::end, &last, waits);
       EXPECT_EQ(argosy_submit(rank.group(), &operation, rank.text()), ARGOSY_OK);
       last.wait();
     });
