@@ -2,9 +2,9 @@
 # ARGOSY_STATIC (argosy_link_statically). Those are without libtorch, which brings a shared protobuf of
 # its own. 59 shared libraries with 16,500 symbols to look up are half of what such a program costs
 # from start to end; see docs/design/launcher.md. Where Debian's archives are missing, all is shared.
-add_library(argosy_rpc INTERFACE)
+add_library(argosy_grpc INTERFACE)
 add_library(argosy_symbolize INTERFACE)
-set_target_properties(argosy_rpc PROPERTIES EXPORT_NAME rpc)
+set_target_properties(argosy_grpc PROPERTIES EXPORT_NAME grpc)
 set_target_properties(argosy_symbolize PROPERTIES EXPORT_NAME symbolize)
 
 option(ARGOSY_LINK_STATIC "Link the command's gRPC from archives where they are there" ON)
@@ -39,7 +39,7 @@ endif()
 if(_argosy_archives)
   set(_static "$<BOOL:$<BUILD_INTERFACE:$<TARGET_PROPERTY:ARGOSY_STATIC>>>")
   list(JOIN _argosy_archives "," _group)
-  foreach(_target IN ITEMS argosy_rpc argosy_symbolize)
+  foreach(_target IN ITEMS argosy_grpc argosy_symbolize)
     target_link_libraries(${_target} INTERFACE "$<${_static}:$<LINK_GROUP:RESCAN,${_group}>>"
       "$<${_static}:Threads::Threads>" "$<${_static}:${CMAKE_DL_LIBS}>")
   endforeach()
@@ -48,11 +48,11 @@ else()
 endif()
 foreach(_library IN ITEMS gRPC::grpc++ absl::synchronization protobuf::libprotobuf
                           OpenSSL::SSL OpenSSL::Crypto)
-  target_link_libraries(argosy_rpc INTERFACE "$<$<NOT:${_static}>:${_library}>")
+  target_link_libraries(argosy_grpc INTERFACE "$<$<NOT:${_static}>:${_library}>")
 endforeach()
 target_link_libraries(argosy_symbolize INTERFACE "$<$<NOT:${_static}>:absl::symbolize>")
 if(NOT ARGOSY_SHARED)
-  install(TARGETS argosy_rpc argosy_symbolize EXPORT argosyTargets)
+  install(TARGETS argosy_grpc argosy_symbolize EXPORT argosyTargets)
 endif()
 
 # At a fixed address as well: 34,000 places in gRPC's tables would else be relocated at each start.

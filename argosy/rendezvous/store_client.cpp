@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <grpcpp/channel.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 
 #include <algorithm>
 #include <atomic>
@@ -24,30 +22,6 @@ namespace {
 using std::chrono::milliseconds;
 using Stub = wire::StoreService::Stub;
 
-gpr_timespec to_grpc(const Deadline& deadline) {
-  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                      gpr_time_from_millis(deadline.remaining().count(), GPR_TIMESPAN));
-}
-
-grpc::ChannelArguments channel_arguments() {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(wire::kLargestMessageBytes);
-  arguments.SetMaxSendMessageSize(wire::kLargestMessageBytes);
-  arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, wire::kLargestMetadataBytes);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // ranks talk to each other, never by a proxy
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);     // an add must not happen twice
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // one store, one connection
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // limit of one connection attempt
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(wire::kKeepaliveTime.count()));
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                   static_cast<int>(wire::kKeepaliveTimeout.count()));
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  return arguments;
-}
-
 /// Who is called and as whom.
 struct Connection {
   std::shared_ptr<grpc::Channel> channel;
@@ -55,21 +29,14 @@ struct Connection {
   std::string token;
   std::string name;  ///< "grpc://10.0.0.1:29500"
 
-  void sign(grpc::ClientContext& context) const {
-    context.AddMetadata(wire::kProtocolKey, std::to_string(wire::kProtocolVersion));
-    if (!token.empty()) {
-      context.AddMetadata(wire::kTokenKey, token);
-    }
-  }
-
   template <typename Request, typename Reply>
   grpc::Status try_call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
                         const Request& request,
                         Reply& reply,
                         const Deadline& deadline) const {
     grpc::ClientContext context;
-    sign(context);
-    context.set_deadline(to_grpc(deadline));
+    wire::sign(context, token);
+    context.set_deadline(wire::to_grpc(deadline));
     return ((*stub).*method)(&context, request, &reply);
   }
 
@@ -187,7 +154,7 @@ class GrpcStore final : public Store {
   std::unique_ptr<Presence> announce(const std::string& member, const Deadline& deadline) override {
     check_key("announce", member);
     auto context = std::make_unique<grpc::ClientContext>();
-    connection_.sign(*context);
+    wire::sign(*context, connection_.token);
     PresenceStream::Ptr stream(new PresenceStream(connection_.stub, std::move(context)));
     const grpc::Status status = stream->open(member, deadline);
     if (!status.ok()) {
@@ -317,7 +284,7 @@ class Dialing {
       // Until gRPC has tried again: it wakes this when the state of the channel changes.
       connection_.channel->WaitForStateChange(
           GRPC_CHANNEL_TRANSIENT_FAILURE,
-          to_grpc(deadline.sooner(Deadline::after(milliseconds(500)))));
+          wire::to_grpc(deadline.sooner(Deadline::after(milliseconds(500)))));
     }
     return false;
   }
@@ -382,30 +349,9 @@ class Dialing {
       last_error_ = addresses.ok() ? "no address" : addresses.failure().what;
       return false;
     }
-    connection_.channel = grpc::CreateCustomChannel(
-        one_target(*addresses), wire::channel_credentials(tls_), arguments());
+    connection_.channel = wire::make_channel(*addresses, tls_, host_);
     connection_.stub = wire::StoreService::NewStub(connection_.channel);
     return true;
-  }
-
-  [[nodiscard]] grpc::ChannelArguments arguments() const {
-    grpc::ChannelArguments all = channel_arguments();
-    if (tls_.on()) {
-      all.SetSslTargetNameOverride(tls_.name.empty() ? host_ : tls_.name);
-    }
-    return all;
-  }
-
-  // gRPC takes several addresses of one family, "ipv4:a:1,b:1", and tries them in turn.
-  static std::string one_target(const std::vector<std::string>& addresses) {
-    std::string target = addresses.front();
-    const std::string family = target.substr(0, 5);
-    for (size_t i = 1; i < addresses.size(); ++i) {
-      if (addresses[i].starts_with(family)) {
-        target += "," + addresses[i].substr(family.size());
-      }
-    }
-    return target;
   }
 
   static void pause(const Deadline& deadline) {

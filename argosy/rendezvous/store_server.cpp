@@ -2,43 +2,20 @@
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
-#include <netdb.h>
 #include <openssl/crypto.h>
-#include <sys/socket.h>
 
 #include <memory>
 #include <utility>
 
 #include "argosy/base/error.h"
-#include "argosy/os/fd.h"
 #include "argosy/rendezvous/board_store.h"
 #include "argosy/rendezvous/store_service.h"
 #include "argosy/rendezvous/wire.h"
 
 namespace argosy::rendezvous {
 namespace {
-
-// gRPC does not say why it cannot listen: try it ourselves to learn errno. 0: it would work now.
-int listen_error(const std::string& host, uint16_t port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* list = nullptr;
-  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list) != 0) {
-    return EADDRNOTAVAIL;
-  }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(list, freeaddrinfo);
-  const os::UniqueFd fd(socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(fd.get(), list->ai_addr, list->ai_addrlen) != 0 || listen(fd.get(), 1) != 0) {
-    return errno;
-  }
-  return 0;
-}
 
 /// `error`: 0 where there is no errno.
 RendezvousError cannot_listen(const StoreServerOptions& options,
@@ -56,24 +33,6 @@ RendezvousError cannot_listen(const StoreServerOptions& options,
                       : "Choose another port, or end the process that has it (ss -ltnp)."));
 }
 
-void configure(grpc::ServerBuilder& builder) {
-  builder.SetMaxReceiveMessageSize(wire::kLargestMessageBytes);
-  builder.SetMaxSendMessageSize(wire::kLargestMessageBytes);
-  // gRPC's default would let a second server share the port, and half of the calls reach it.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, wire::kLargestMetadataBytes);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
-                             static_cast<int>(wire::kKeepaliveTime.count()));
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                             static_cast<int>(wire::kKeepaliveTimeout.count()));
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                             static_cast<int>(wire::kHandshakeTimeout.count()));
-}
-
 class GrpcStoreServer final : public StoreServer {
  public:
   explicit GrpcStoreServer(const StoreServerOptions& options)
@@ -86,15 +45,12 @@ class GrpcStoreServer final : public StoreServer {
           options, addresses.ok() ? "no address" : addresses.failure().what, EADDRNOTAVAIL);
     }
     grpc::ServerBuilder builder;
-    configure(builder);
-    // A server takes "10.0.0.1:29500" where a client takes "ipv4:10.0.0.1:29500".
-    builder.AddListeningPort(addresses->front().substr(std::string_view("ipv4:").size()),
-                             wire::server_credentials(options.tls),
-                             &port_);
+    wire::configure(builder, wire::kLargestMessageBytes);
+    wire::add_port(builder, addresses->front(), options.tls, &port_);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port_ == 0) {
-      const int error = listen_error(options.host, options.port);
+      const int error = wire::listen_error(options.host, options.port);
       throw cannot_listen(
           options, error == 0 ? "gRPC gave no reason" : errno_message(error), error);
     }

@@ -29,12 +29,6 @@ grpc::Status closing() {
   return {grpc::StatusCode::ABORTED, "the store is closing: the job ends"};
 }
 
-/// A stranger's text, as a log may hold it.
-std::string shown(std::string_view text) {
-  constexpr size_t kMost = 16;
-  return text::printable(text.substr(0, kMost));
-}
-
 }  // namespace
 
 /// A call that waits for keys. It deletes itself when gRPC is done with it.
@@ -175,60 +169,18 @@ class StoreService::PresenceEnd final
 };
 
 StoreService::StoreService(std::shared_ptr<Board> board, std::string token)
-    : board_(std::move(board)), token_(std::move(token)), census_(std::make_shared<Census>()) {}
+    : board_(std::move(board)),
+      admission_("rendezvous.store", "store", std::move(token)),
+      census_(std::make_shared<Census>()) {}
 
 bool StoreService::wait_until_members_left(const Deadline& deadline) {
   std::unique_lock lock(census_->mutex);
   return wait_until(census_->changed, lock, deadline, [&] { return census_->members == 0; });
 }
 
-grpc::Status StoreService::admit(const Context& context) const {
-  grpc::Status status = examine(context);
-  if (!status.ok()) {
-    log_refusal(context.peer(), status.error_message());
-  }
-  return status;
-}
-
-/// "ipv4:10.0.0.9:51234" comes from another port each time.
-void StoreService::log_refusal(const std::string& peer, const std::string& why) const {
-  constexpr size_t kMost = 16;
-  const size_t first = peer.find(':') + 1;
-  const std::string host = peer.substr(first, peer.rfind(':') - first);
-  const std::lock_guard lock(refusals_mutex_);
-  if (refused_.size() < kMost && refused_.insert(host).second) {
-    log::warn(
-        "[rendezvous.store] refused a caller from {}: {}. Further ones from there are not told.",
-        host,
-        why);
-  }
-}
-
-grpc::Status StoreService::examine(const Context& context) const {
-  const auto& metadata = context.client_metadata();
-  const auto version = metadata.find(wire::kProtocolKey);
-  const std::string theirs =
-      version == metadata.end() ? "none" : shown({version->second.data(), version->second.size()});
-  if (theirs != std::to_string(wire::kProtocolVersion)) {
-    return {grpc::StatusCode::FAILED_PRECONDITION,
-            fmt::format("expected store protocol {}, got {}", wire::kProtocolVersion, theirs)};
-  }
-  if (token_.empty()) {
-    return grpc::Status::OK;
-  }
-  const auto token = metadata.find(wire::kTokenKey);
-  const bool given = token != metadata.end();
-  const std::string_view text =
-      given ? std::string_view(token->second.data(), token->second.size()) : std::string_view();
-  if (strings::equal_constant_time(text, token_)) {
-    return grpc::Status::OK;
-  }
-  return {grpc::StatusCode::UNAUTHENTICATED, given ? "wrong job token" : "no job token given"};
-}
-
 StoreService::Unary* StoreService::answer(Context* context,
                                           const std::function<void()>& act) const {
-  grpc::Status status = admit(*context);
+  grpc::Status status = admission_.admit(*context);
   if (status.ok()) {
     try {
       act();
@@ -261,7 +213,7 @@ StoreService::Unary* StoreService::wait_for(const Context& context,
                                             std::vector<std::string> keys,
                                             std::string* value) const {
   auto* waiting = new Waiting(board_, value);
-  grpc::Status status = admit(context);
+  grpc::Status status = admission_.admit(context);
   if (status.ok()) {
     try {
       check_keys("wait", keys);
@@ -337,7 +289,7 @@ StoreService::Unary* StoreService::Keys(Context* context,
 
 grpc::ServerBidiReactor<wire::PresenceUpdate, wire::PresenceReply>* StoreService::Announce(
     Context* context) {
-  const grpc::Status status = admit(*context);
+  const grpc::Status status = admission_.admit(*context);
   return status.ok() ? new PresenceEnd(*this) : new PresenceEnd(*this, status);
 }
 

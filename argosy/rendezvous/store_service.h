@@ -2,12 +2,11 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "argosy/base/deadline.h"
+#include "argosy/rendezvous/admission.h"
 #include "argosy/rendezvous/board.h"
 
 #include "store.grpc.pb.h"
@@ -44,12 +43,6 @@ class StoreService final : public wire::StoreService::CallbackService {
   Unary* Departures(Context*, const wire::DeparturesRequest*, wire::DeparturesReply*) override;
   Unary* Members(Context*, const wire::MembersRequest*, wire::MembersReply*) override;
 
-  /// Returns ok when the caller speaks our version and knows the token.
-  [[nodiscard]] grpc::Status examine(const Context& context) const;
-  /// Logs once per host, for sixteen hosts at most, so a stranger cannot fill the log.
-  void log_refusal(const std::string& peer, const std::string& why) const;
-  /// Calls examine(), and logs a refusal.
-  [[nodiscard]] grpc::Status admit(const Context& context) const;
   /// Runs `act` when the caller is admitted. Finishes the call, with the status of what `act`
   /// threw.
   [[nodiscard]] Unary* answer(Context* context, const std::function<void()>& act) const;
@@ -60,9 +53,7 @@ class StoreService final : public wire::StoreService::CallbackService {
                                 std::string* value) const;
 
   const std::shared_ptr<Board> board_;
-  const std::string token_;
-  mutable std::mutex refusals_mutex_;
-  mutable std::set<std::string> refused_{};
+  const wire::Admission admission_;
   const std::shared_ptr<Census> census_;
 };
 

@@ -1,21 +1,23 @@
 #pragma once
 
-#include <grpcpp/security/credentials.h>
-#include <grpcpp/security/server_credentials.h>
-#include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/server_builder.h>
 #include <grpcpp/support/status.h>
-#include <netinet/in.h>
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "argosy/base/deadline.h"
 #include "argosy/base/result.h"
 #include "argosy/rendezvous/tls.h"
 
-/// Agreements between client and server of the gRPC store. Internal to the room.
+/// What all gRPC connections of a job agree upon, and the statuses of its store. Internal to the
+/// rooms that speak gRPC.
 namespace argosy::rendezvous::wire {
 
 /// Raise it with every change that an older peer would misread.
@@ -38,10 +40,6 @@ inline constexpr std::chrono::milliseconds kKeepaliveTimeout{10000};
 /// A connection that makes no first call within this time is closed.
 inline constexpr std::chrono::milliseconds kHandshakeTimeout{20000};
 
-/// With TLS both sides show a certificate. Without TLS neither does, and nothing is encrypted.
-[[nodiscard]] std::shared_ptr<grpc::ServerCredentials> server_credentials(const Tls& tls);
-[[nodiscard]] std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const Tls& tls);
-
 /// Prepares gRPC. Call it before any use of gRPC; further calls are cheap.
 ///
 /// It keeps gRPC's own lines off the terminal unless GRPC_VERBOSITY is set, and makes them debug
@@ -53,6 +51,22 @@ void prepare_grpc();
 /// system's resolver, because gRPC's knows no nsswitch and gives no clear errors.
 [[nodiscard]] Result<std::vector<std::string>> grpc_addresses(const std::string& host,
                                                               uint16_t port);
+
+/// Returns a channel to the first family of `addresses`, which are those of `host`. It goes through
+/// no proxy and retries no call, for an add must not happen twice.
+[[nodiscard]] std::shared_ptr<grpc::Channel> make_channel(const std::vector<std::string>& addresses,
+                                                          const Tls& tls,
+                                                          const std::string& host);
+/// Adds what Admission asks for.
+void sign(grpc::ClientContext& context, const std::string& token);
+[[nodiscard]] gpr_timespec to_grpc(const Deadline& deadline);
+
+/// Sets what all servers of a job have in common.
+void configure(grpc::ServerBuilder& builder, int largest_message_bytes = kLargestMessageBytes);
+/// Lets the server listen at one of grpc_addresses(). `port`: see ServerBuilder.
+void add_port(grpc::ServerBuilder& builder, const std::string& address, const Tls& tls, int* port);
+/// gRPC does not say why it cannot listen: tries it to learn errno. 0: it would work now.
+[[nodiscard]] int listen_error(const std::string& host, uint16_t port);
 
 /// Returns our exception as a status, which throw_status() turns back. The text loses what a header
 /// cannot carry.

@@ -5,7 +5,7 @@
 cmake_minimum_required(VERSION 3.25)
 
 # Names of libraries on the page, where they are not the first half of PACKAGE::TARGET. An empty name is not listed.
-set(name_of_argosy_rpc "gRPC;protobuf;OpenSSL")
+set(name_of_argosy_grpc "gRPC;protobuf;OpenSSL")
 set(name_of_argosy_symbolize abseil)
 set(name_of_gloo Gloo)
 set(name_of_isal ISA-L)
