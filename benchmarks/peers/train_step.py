@@ -1,13 +1,15 @@
 """The peer of ../train_step.cpp: PyTorch's DistributedDataParallel and Adam, or SGD.
 
     torchrun --standalone --nproc_per_node 2 train_step.py resnet18|resnet50|resnet18_sized|mnist_cnn [--tuned]
-        [--compile] [--optimizer sgd] [--amp bf16] [--alone] [--turns] [--pictures FOLDER --num_workers 16]
+        [--compile] [--optimizer sgd|none] [--amp bf16] [--alone] [--turns] [--pictures FOLDER --num_workers 16]
 
-Plain: what PyTorch's tutorial writes. --tuned: what its performance guide adds (gradients as bucket
-views, the fused Adam, channels_last for the convolutions, cuDNN's choice by trial, pinned batches), and relu on the
-pooled quarter of the elements, as ours. --alone: each rank is a group of its own, and all have the first one's data,
-so nothing goes between them: the floor under what sums add. --pictures: see ../train_step.cpp. --turns: warm-up, steps and a line of
-figures for each line of the input, so that one process, which needs long to start, is measured in turns with others.
+Plain: what PyTorch's tutorial writes. --tuned: what its performance guide adds (gradients as bucket views, the fused
+Adam, channels_last for the convolutions, cuDNN's choice by trial, pinned batches), and relu on the pooled quarter of
+the elements, as ours. --optimizer none: forward, backward and what is summed there; one update after the last step,
+which no clock sees, shows what it has summed. --alone: each rank is a group of its own, and all have the first one's
+data, so nothing goes between them: the floor under what sums add. --pictures: see ../train_step.cpp. --turns: warm-up,
+steps and a line of figures for each line of the input, so that one process, which needs long to start, is measured in
+turns with others.
 """
 
 import argparse
@@ -84,7 +86,7 @@ def main():
     parser.add_argument("--tuned", action="store_true")
     parser.add_argument("--device", default="cpu", help="cpu, cuda:0, …; not with resnet18_sized")
     parser.add_argument("--amp", choices=["bf16"])
-    parser.add_argument("--optimizer", choices=["adam", "sgd"], default="adam")
+    parser.add_argument("--optimizer", choices=["adam", "sgd", "none"], default="adam")
     parser.add_argument("--compile", action="store_true", help="torch.compile")
     parser.add_argument("--alone", action="store_true")
     parser.add_argument("--turns", action="store_true")
@@ -112,8 +114,15 @@ def main():
         batches = picture_batches(args) if args.pictures else ready_batches(args, data_of)
     group = [dist.new_group([other]) for other in range(dist.get_world_size())][rank] if args.alone else None
     model = DistributedDataParallel(net, gradient_as_bucket_view=args.tuned, process_group=group)
-    make = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[args.optimizer]
-    optimizer = make(model.parameters(), lr=1e-3, fused=True if args.tuned else None)
+    make = torch.optim.Adam if args.optimizer == "adam" else torch.optim.SGD
+    rate = 1e3 if args.optimizer == "none" else 1e-3  # of one update alone, which the loss must show
+    optimizer = make(model.parameters(), lr=rate, fused=True if args.tuned else None)
+
+    def loss_of(batch):
+        if batch is None:
+            return model()
+        with torch.autocast(args.device.split(":")[0], torch.bfloat16, enabled=args.amp is not None):
+            return torch.nn.functional.cross_entropy(model(batch[0]), batch[1])
 
     if args.compile:
         model = torch.compile(model)
@@ -124,15 +133,12 @@ def main():
         dist.barrier()
         for step in range(args.warmup + args.steps):
             watch = workload.Stopwatch()
-            batch = next(batches)
-            if batch is None:
-                loss = model()
-            else:
-                with torch.autocast(args.device.split(":")[0], torch.bfloat16, enabled=args.amp is not None):
-                    loss = torch.nn.functional.cross_entropy(model(batch[0]), batch[1])
-            loss.backward()
-            optimizer.step()
             optimizer.zero_grad()
+            batch = next(batches)
+            loss = loss_of(batch)
+            loss.backward()
+            if args.optimizer != "none":
+                optimizer.step()
             if args.device != "cpu":
                 torch.cuda.synchronize()
             if step >= args.warmup:
@@ -140,6 +146,9 @@ def main():
             last = loss.detach()
             first = last if first is None else first
         memory = workload.pss_mb()
+        if args.optimizer == "none":
+            optimizer.step()
+            last = loss_of(batch).detach()
         total, agree = checksum(net)
         if rank == 0:
             workload.report(

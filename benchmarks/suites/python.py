@@ -3,11 +3,12 @@
 from suites.base import Case, Measure, check_step, paddle_peer, peer, samples_ms
 from suites.collectives import SIZES
 
-# The model with next to no arithmetic, under Adam, which has some, and under SGD; and one with much, by pictures of a
+# The model with next to no arithmetic, under Adam, which has some, under SGD, and with none; and one with much, by pictures of a
 # rank. Ours / Gloo's, and steps enough.
 STEPS = [
     ("resnet18_sized", [], 0.5, 40),
     ("resnet18_sized", ["--optimizer", "sgd"], 0.5, 40),
+    ("resnet18_sized", ["--optimizer", "none"], 0.5, 40),
     ("resnet18", [], 0.9, 12),
     ("resnet18", ["--batch", 8], 0.9, 24),
 ]
