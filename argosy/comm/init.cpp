@@ -22,6 +22,7 @@
 #include "argosy/comm/solo_transport.h"
 #include "argosy/os/crash_handler.h"
 #include "argosy/os/heartbeat.h"
+#include "argosy/rendezvous/host_card.h"
 #include "argosy/rendezvous/join.h"
 #include "argosy/transport/shm/shm.h"
 
@@ -154,7 +155,7 @@ std::vector<int> agree(const rendezvous::Joined& joined,
                        const Deadline& deadline) {
   static constexpr const char* kVerdict = "comm/verdict";
   rendezvous::Store& store = *joined.store;
-  const Card mine{settings, transport::neighbourhood_id()};
+  const Card mine{settings, rendezvous::neighbourhood_id()};
   std::string verdict;
   if (joined.rank == 0) {
     verdict = judge(joined, mine, deadline);

@@ -7,7 +7,7 @@
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
-#include "argosy/transport/gloo/host.h"
+#include "argosy/rendezvous/host_card.h"
 
 namespace argosy::transport {
 
@@ -96,9 +96,11 @@ ListenOn Gloo::choose_place(const GlooOptions& options, const Deadline& deadline
   if (!options.host.empty()) {
     return {.host = options.host};
   }
-  const HostCard mine{loopback_id(), source_address(host_of(lobby().address()))};
+  const rendezvous::HostCard mine{
+      rendezvous::loopback_id(),
+      rendezvous::source_address(rendezvous::host_of(lobby().address()))};
   lobby().tell(fmt::format("gloo/host/{}", rank()), mine.loopback + "\n" + mine.address, deadline);
-  std::vector<HostCard> others;
+  std::vector<rendezvous::HostCard> others;
   for (int peer = 0; peer < size(); ++peer) {
     if (peer != rank()) {
       const std::string card = lobby().await(fmt::format("gloo/host/{}", peer), peer, deadline);
@@ -106,7 +108,7 @@ ListenOn Gloo::choose_place(const GlooOptions& options, const Deadline& deadline
       others.push_back({card.substr(0, line), card.substr(std::min(line, card.size() - 1) + 1)});
     }
   }
-  const std::string address = transport::choose_address(mine, others);
+  const std::string address = rendezvous::choose_address(mine, others);
   if (address.empty()) {
     throw ConfigError("transport.gloo",
                       "this host has no address but loopback, and ranks run on other hosts. "

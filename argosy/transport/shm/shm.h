@@ -26,10 +26,6 @@ struct ShmOptions {
   std::chrono::milliseconds look{50};
 };
 
-/// Returns a text that is equal on two processes exactly when make_shm() can connect them: they
-/// have the same boot of the same kernel, the same network namespace and the same user.
-[[nodiscard]] std::string neighbourhood_id();
-
 /// The most ranks of one group.
 inline constexpr int kMostShmRanks = 128;
 

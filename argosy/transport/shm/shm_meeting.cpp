@@ -14,6 +14,7 @@
 #include "argosy/os/pidfd.h"
 #include "argosy/os/random.h"
 #include "argosy/os/unix_socket.h"
+#include "argosy/rendezvous/host_card.h"
 #include "argosy/transport/link_errors.h"
 #include "argosy/transport/shm/shm.h"
 
@@ -85,7 +86,7 @@ SharedFiles ShmMeeting::host(const Deadline& deadline) {
   const std::string name = "argosy/shm/" + os::random_hex(16);
   const std::string secret = os::random_hex(16);
   const auto listener = os::MessageListener::listen(name).or_throw<Error>("transport.shm");
-  lobby_.tell(kPlaceKey, name + " " + secret + " " + neighbourhood_id(), deadline);
+  lobby_.tell(kPlaceKey, name + " " + secret + " " + rendezvous::neighbourhood_id(), deadline);
   callers_ = std::vector<Caller>(static_cast<size_t>(size_));
   callers_[kHost].process = os::own_pidfd().or_throw<Error>("transport.shm");
   for (int awaited = size_ - 1; awaited > 0;) {
@@ -171,12 +172,12 @@ SharedFiles ShmMeeting::call(const Deadline& deadline) {
   const std::string place = lobby_.await(kPlaceKey, kHost, deadline);
   const size_t first = place.find(' ');
   const size_t second = place.find(' ', first + 1);
-  if (second == std::string::npos || place.substr(second + 1) != neighbourhood_id()) {
+  if (second == std::string::npos || place.substr(second + 1) != rendezvous::neighbourhood_id()) {
     const std::string why = fmt::format("{} and {} cannot share memory: they are \"{}\" and \"{}\"",
                                         lobby_.names().one(kHost),
                                         lobby_.names().one(rank_),
                                         place.substr(std::min(second, place.size() - 1) + 1),
-                                        neighbourhood_id());
+                                        rendezvous::neighbourhood_id());
     lobby_.tell(kElsewhereKey, why, deadline);
     refuse(why);
   }

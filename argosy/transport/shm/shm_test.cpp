@@ -22,6 +22,7 @@
 #include "argosy/os/pidfd.h"
 #include "argosy/os/unix_socket.h"
 #include "argosy/rendezvous/file_store.h"
+#include "argosy/rendezvous/host_card.h"
 #include "argosy/transport/shm/shm_transport.h"
 
 #include "tests/support/run_ranks.h"
@@ -460,7 +461,9 @@ TEST_F(ShmTest, TheHostsDeathAtSetUpIsNamed) {
     auto store = rendezvous::file_store(path());
     if (rank == 0) {
       const auto presence = store->announce("rank/0", Deadline::after(kTimeout));
-      store->set("shm/place", "argosy/no/such 00 " + neighbourhood_id(), Deadline::after(kTimeout));
+      store->set("shm/place",
+                 "argosy/no/such 00 " + rendezvous::neighbourhood_id(),
+                 Deadline::after(kTimeout));
       ::raise(SIGKILL);
     }
     (void)make_shm(store, rank, 3, {.timeout = kTimeout});

@@ -1,4 +1,7 @@
-#include "argosy/transport/gloo/host.h"
+#include "argosy/rendezvous/host_card.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -7,12 +10,23 @@
 #include "argosy/base/strings.h"
 #include "argosy/os/addresses.h"
 #include "argosy/os/fd.h"
+#include "argosy/os/pidfd.h"
+#include "argosy/os/random.h"
 
-namespace argosy::transport {
+namespace argosy::rendezvous {
 
 std::string loopback_id() {
   std::error_code ignored;
   return os::boot_id() + " " + std::filesystem::read_symlink("/proc/self/ns/net", ignored).string();
+}
+
+/// A process that the others cannot watch has no neighbours: they would wait for it in shared
+/// memory after it has died. Kernels before 5.3 and some sandboxes are like that.
+std::string neighbourhood_id() {
+  std::error_code ignored;
+  const std::string users = std::filesystem::read_symlink("/proc/self/ns/user", ignored).string();
+  const std::string alone = os::own_pidfd().ok() ? "" : " " + os::random_hex(8);
+  return fmt::format("{} {} {}{}", loopback_id(), users, ::geteuid(), alone);
 }
 
 std::string host_of(std::string_view store) {
@@ -62,4 +76,4 @@ std::string choose_address(const HostCard& mine,
   return first_address();
 }
 
-}  // namespace argosy::transport
+}  // namespace argosy::rendezvous

@@ -1,9 +1,9 @@
-#include "argosy/transport/gloo/host.h"
+#include "argosy/rendezvous/host_card.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace argosy::transport {
+namespace argosy::rendezvous {
 namespace {
 
 TEST(HostOf, FindsTheHostWhateverStandsBehindIt) {
@@ -43,4 +43,4 @@ TEST(ChooseAddress, OnTheStoresHostTheOneTowardsARankElsewhere) {
 }
 
 }  // namespace
-}  // namespace argosy::transport
+}  // namespace argosy::rendezvous

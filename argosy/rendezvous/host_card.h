@@ -5,13 +5,17 @@
 #include <string_view>
 #include <vector>
 
-// Internal to the room: chooses the address of this host that the other ranks use.
-namespace argosy::transport {
+// Which processes share a host, and the address of this host that the others use.
+namespace argosy::rendezvous {
 
 /// Returns a text that is equal on two ranks exactly when they reach each other over loopback: they
 /// have the same boot of the same kernel and the same network namespace. Containers share the
 /// first, but not the second.
 [[nodiscard]] std::string loopback_id();
+
+/// Returns a text that is equal on two processes exactly when they can share memory: they have the
+/// same boot of the same kernel, the same network namespace and the same user.
+[[nodiscard]] std::string neighbourhood_id();
 
 /// Returns the host in a store's description: "node1" of "grpc://node1:29400#run/1a:0/world/".
 /// Empty for a folder.
@@ -35,4 +39,4 @@ struct HostCard {
     const std::vector<HostCard>& others,
     const std::function<std::string(const std::string&)>& route = source_address);
 
-}  // namespace argosy::transport
+}  // namespace argosy::rendezvous
