@@ -1,9 +1,13 @@
 #include "argosy/base/error.h"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <typeinfo>
 
 namespace argosy {
 namespace {
@@ -57,6 +61,17 @@ CheckpointError::CheckpointError(std::string_view where,
                                  std::string_view what,
                                  CheckpointPlace place)
     : Error(where, describe(what, place)), place_(std::move(place)) {}
+
+std::string type_of_current_exception() {
+  const std::type_info* type = abi::__cxa_current_exception_type();
+  if (type == nullptr) {
+    return "";
+  }
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), &std::free);
+  return name != nullptr ? name.get() : type->name();
+}
 
 std::string errno_message(int error_number) {
   const char* words = strerrordesc_np(error_number);

@@ -122,6 +122,9 @@ class CheckpointError final : public Error {
   CheckpointPlace place_;
 };
 
+/// Returns the type of the exception that is being handled: "std::out_of_range". "": there is none.
+std::string type_of_current_exception();
+
 /// Returns errno in words: "No such file or directory (ENOENT)". Thread-safe, unlike strerror.
 std::string errno_message(int error_number);
 

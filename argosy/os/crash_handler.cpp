@@ -1,7 +1,6 @@
 #include "argosy/os/crash_handler.h"
 
 #include <absl/debugging/symbolize.h>
-#include <cxxabi.h>
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -20,7 +19,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <typeinfo>
 
 #include "argosy/base/catalogue.h"
 #include "argosy/base/env.h"
@@ -217,15 +215,12 @@ void on_signal(int signal, siginfo_t* info, void* /*context*/) {
 }
 
 void describe_exception() {
-  const std::type_info* type = abi::__cxa_current_exception_type();
-  if (type == nullptr) {
+  const std::string type = type_of_current_exception();
+  if (type.empty()) {
     crash.message.append("std::terminate() without an exception");
     return;
   }
-  int status = 0;
-  char* const name = abi::__cxa_demangle(type->name(), nullptr, nullptr, &status);
-  crash.message.append(name != nullptr ? name : type->name());
-  std::free(name);  // NOLINT(cppcoreguidelines-no-malloc): __cxa_demangle's contract
+  crash.message.append(type.c_str());
   try {
     std::rethrow_exception(std::current_exception());
   } catch (const std::exception& e) {
