@@ -99,6 +99,9 @@ void set_paddles(Variables& env, const JobDescription& job, int local_rank) {
   env.set("PADDLE_NNODES", job.nodes);
   env.set("PADDLE_TRAINER_ENDPOINTS", fmt::format("{}", fmt::join(job.endpoints, ",")));
   env.set("PADDLE_CURRENT_ENDPOINT", job.endpoints.at(static_cast<size_t>(rank)));
+  // What paddle.distributed.rpc reads: --run_mode rpc of its launcher.
+  env.set("PADDLE_MASTER_ENDPOINT", os::host_port(job.master_host, job.master_port));
+  env.set("PADDLE_WORKER_ENDPOINT", job.endpoints.at(static_cast<size_t>(rank)));
   env.set_default("POD_NAME", fmt::format("{}-{}", job.run_id, job.node_rank));
   env.remove("PADDLE_BACKUP_ENV_PATH");  // for endpoints that are withheld: ours never are
   if (job.log_dir.empty()) {

@@ -70,8 +70,9 @@ void refuse_what_is_not_here(const GivenOptions& given) {
     throw UsageError("launch.options", fmt::format("{} {}: {}", what.source, what.value, why));
   };
   const std::optional<Given> mode = given.find("run_mode");
-  if (mode && strings::to_lower(mode->value) != "collective") {
-    refuse(*mode, "only collective training exists here; parameter servers and RPC do not");
+  const std::string kind = mode ? strings::to_lower(mode->value) : "collective";
+  if (kind != "collective" && kind != "rpc") {
+    refuse(*mode, "collective training and RPC exist here; parameter servers do not");
   }
   const std::optional<Given> backend = given.find("rdzv_backend");
   if (backend && backend->value != "static" && backend->value != "c10d") {

@@ -124,7 +124,8 @@ TEST(LaunchOptions, WhatOtherLaunchersKnowIsNoTypingError) {
   EXPECT_EQ(refusal({"--server_num", "1", "./train"}),
             "[launch.options] --server_num is refused: parameter servers do not exist here; only "
             "collective training does");
-  EXPECT_THAT(refusal({"--run_mode=ps", "x"}), HasSubstr("only collective training"));
+  EXPECT_THAT(refusal({"--run_mode=ps", "x"}), HasSubstr("parameter servers do not"));
+  EXPECT_EQ(refusal({"--run_mode=rpc", "x"}), "nothing was thrown");
   EXPECT_THAT(refusal({"--rdzv_backend=etcd-v2", "x"}), HasSubstr("etcd does not work yet"));
   EXPECT_THAT(refusal({"--sort_ip=1", "x"}), HasSubstr("as they come"));
   EXPECT_THAT(refusal({"--legacy=True", "x"}), HasSubstr("no former launcher"));

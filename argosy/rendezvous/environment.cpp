@@ -136,6 +136,7 @@ void refuse_leftovers(const Reader& reader) {
                                         "PADDLE_RANK_IN_NODE",
                                         "PADDLE_LOCAL_SIZE",
                                         "PADDLE_MASTER",
+                                        "PADDLE_MASTER_ENDPOINT",
                                         "PADDLE_TRAINER_ENDPOINTS",
                                         "PADDLE_CURRENT_ENDPOINT",
                                         "ARGOSY_STORE"});
@@ -217,11 +218,15 @@ std::vector<Endpoint> read_endpoints(const Lookup& lookup, const JobEnvironment&
   return endpoints;
 }
 
-// In Paddle's own order: MASTER_ADDR:MASTER_PORT, PADDLE_MASTER, the first trainer's endpoint.
+// In Paddle's own order: MASTER_ADDR:MASTER_PORT, PADDLE_MASTER, the first trainer's endpoint. Its
+// launcher says PADDLE_MASTER_ENDPOINT instead with --run_mode rpc.
 void read_master(const Reader& reader, const Lookup& lookup, JobEnvironment& job) {
   const std::vector<Endpoint> endpoints = read_endpoints(lookup, job);
   const auto master = reader.set_of({"MASTER_ADDR", "MASTER_PORT"});
   std::optional<Endpoint> paddle_master = reader.endpoint("PADDLE_MASTER");
+  if (!paddle_master) {
+    paddle_master = reader.endpoint("PADDLE_MASTER_ENDPOINT");
+  }
   if (master.size() == 1) {
     const bool has_address = std::string_view(master[0].name) == "MASTER_ADDR";
     throw ConfigError("rendezvous.environment",
@@ -341,7 +346,8 @@ JobEnvironment read_environment(const Lookup& lookup) {
     throw ConfigError(
         "rendezvous.environment",
         fmt::format("{} of {} ranks ({} variables), but no place to meet: expected MASTER_ADDR and "
-                    "MASTER_PORT, PADDLE_MASTER, PADDLE_TRAINER_ENDPOINTS or ARGOSY_STORE. Set the "
+                    "MASTER_PORT, PADDLE_MASTER, PADDLE_MASTER_ENDPOINT, PADDLE_TRAINER_ENDPOINTS "
+                    "or ARGOSY_STORE. Set the "
                     "address of rank 0's host and a free port there.",
                     fmt::format("rank {}", job.rank),
                     job.world_size,

@@ -100,6 +100,9 @@ TEST(Environment, ReadsPaddles) {
 TEST(Environment, ChoosesTheMasterInPaddlesOrder) {
   Variables all = paddle();
   EXPECT_EQ(read(without(all, "PADDLE_MASTER")).master_port, 6170);
+  all["PADDLE_MASTER_ENDPOINT"] = "10.0.0.8:77";  // of its launcher's --run_mode rpc
+  EXPECT_EQ(read(without(all, "PADDLE_MASTER")).master_port, 77);
+  EXPECT_EQ(read(all).master_port, 35789);
   all["MASTER_ADDR"] = "10.0.0.9";
   all["MASTER_PORT"] = "1234";
   EXPECT_EQ(read(all).master_addr, "10.0.0.9");

@@ -66,7 +66,7 @@ constexpr auto kRows = std::to_array<program::Option>({
   {"--standalone", "", "Run on one node, whatever the environment says", {}, {}, kOptionRowsHidden, "PET_STANDALONE", kTorchrun, kSame},
   {"--sort_ip", "BOOL", "false. true is refused: nodes are numbered by --node_rank, by their order in --ips, or by their order of arrival", {}, {}, kOptionRowsHidden, "PADDLE_SORT_IP", kPaddle, kBetter},
   {"--use_paddlecloud", "", "The platform's variables are read without it", {}, {}, kOptionRowsHidden, "", kPaddle, kNoEffect},
-  {"--run_mode", "MODE", "collective. ps, ps-heter and rpc are refused", {}, {}, kOptionRowsHidden, "PADDLE_RUN_MODE", kPaddle, kSame},
+  {"--run_mode", "MODE", "collective or rpc, which need nothing different here. ps and ps-heter are refused", {}, {}, kOptionRowsHidden, "PADDLE_RUN_MODE", kPaddle, kSame},
 
   {"--log_dir", "DIR", "Also write the output of each rank to DIR/<run>/rank<k>.log. \"\" writes no files. Default: runs", {}, {}, kOutput, "PET_LOG_DIR PADDLE_LOG_DIR", kBoth, kBetter},
   {"--redirects -r", "N|MAP", "Write streams to files only: 1 is standard output, 2 standard error, 3 both; or one number per local rank (0:3,1:1). The files are torchrun's: DIR/<id>_<run>/attempt_<n>/<local rank>/stdout.log", {}, {}, kOptionRowsHidden, "PET_REDIRECTS", kTorchrun, kSame},
