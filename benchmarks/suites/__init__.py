@@ -1,6 +1,6 @@
 """The suites of compare.py, by name."""
 
-from suites import collectives, ddp, epoch, fit, input, launch, layout, memory, ops, optim, parallel, python, scaling, virtual
+from suites import collectives, ddp, epoch, fit, input, launch, layout, memory, ops, optim, parallel, python, rpc, scaling, virtual
 
 SUITES = {
     "ddp": ddp.cases,
@@ -16,5 +16,6 @@ SUITES = {
     "scaling": scaling.cases,
     "parallel": parallel.cases,
     "python": python.cases,
+    "rpc": rpc.cases,
     "virtual": virtual.cases,
 }

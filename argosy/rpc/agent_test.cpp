@@ -1,0 +1,440 @@
+#include "argosy/rpc/agent.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <future>
+#include <latch>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/rendezvous/store.h"
+
+namespace argosy::rpc {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// Workers of one job as threads of this process; all serve the same functions.
+class Job {
+ public:
+  explicit Job(int size, const Functions& functions, const AgentOptions& options = {}) {
+    agents.resize(static_cast<size_t>(size));
+    std::vector<std::thread> threads;
+    const std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([&, rank] {
+        AgentOptions mine = options;
+        mine.store = store;
+        mine.rank = rank;
+        mine.world_size = size;
+        mine.token = "a secret of the job";
+        agents[static_cast<size_t>(rank)] = std::make_unique<Agent>(mine, functions);
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  }
+  Agent& operator[](int rank) { return *agents[static_cast<size_t>(rank)]; }
+
+  std::vector<std::unique_ptr<Agent>> agents;
+};
+
+std::string text_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+CallOutcome outcome_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const CallError& error) {
+    return error.outcome();
+  }
+  throw std::logic_error("no CallError");
+}
+
+double scaled(double value, double by) {
+  return value * by;
+}
+
+Functions arithmetic() {
+  Functions functions;
+  functions.serve("scaled", scaled);
+  functions.serve("nothing", [] {}, {.quick = true});
+  functions.serve("joined", [](const std::vector<std::string>& words, const std::string& with) {
+    return fmt::format("{}", fmt::join(words, with));
+  });
+  functions.serve("caller", [](CallContext& call) { return call.caller(); });
+  functions.serve("throws", [](int what) {
+    if (what == 0) {
+      throw std::out_of_range("no such row: 7");
+    }
+    if (what == 1) {
+      throw DataError("ps.pull", "a broken row", {"rows.bin", 12});
+    }
+    throw 3;  // NOLINT(misc-throw-by-value-catch-by-reference)
+  });
+  functions.serve("sum", [](const Memory& memory) {
+    const std::span<const float> all = memory.as<float>();
+    return std::accumulate(all.begin(), all.end(), 0.0);
+  });
+  functions.serve("doubled", [](CallContext& call, const Memory& memory) {
+    const std::span<const float> all = memory.as<float>();
+    Draft result = call.allocate(memory.size());
+    std::ranges::transform(all, result.as<float>().begin(), [](float one) { return 2 * one; });
+    return std::move(result).finish();
+  });
+  functions.serve("count", [](Stream<int64_t>& out, int64_t to) {
+    for (int64_t i = 0; i < to; ++i) {
+      out.put(i);
+    }
+  });
+  return functions;
+}
+
+TEST(Agent, CallsATypedFunctionOfEachWorker) {
+  Job job(3, arithmetic());
+  for (int from = 0; from < 3; ++from) {
+    for (int to = 0; to < 3; ++to) {
+      EXPECT_EQ(job[from].call<double>(to, "scaled", 2.5, 4), 10);
+      EXPECT_EQ(job[from].call<std::string>(fmt::format("worker{}", to), "caller"),
+                fmt::format("worker{}", from));
+    }
+  }
+  job[0].call(1, "nothing");
+  EXPECT_EQ(job[0].call<std::string>(1, "joined", std::vector<std::string>{"a", "b"}, "-"), "a-b");
+}
+
+TEST(Agent, AThousandCallsAreUnderWayAtOnce) {
+  std::latch all(1000);
+  Functions functions;
+  std::mutex mutex;
+  std::vector<Later<int>> waiting;
+  functions.serve("later", [&] {
+    const std::lock_guard lock(mutex);
+    Later<int> later;
+    waiting.push_back(later);
+    all.count_down();
+    return later;
+  });
+  Job job(2, functions);
+  std::vector<Future<int>> calls;
+  for (int i = 0; i < 1000; ++i) {
+    calls.push_back(job[0].call_async<int>(1, "later"));
+  }
+  all.wait();  // none has been answered
+  EXPECT_TRUE(std::ranges::none_of(calls, [](const auto& call) { return call.is_completed(); }));
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    waiting[i].set(static_cast<int>(i));
+  }
+  int64_t sum = 0;
+  for (const Future<int>& call : calls) {
+    sum += call.wait();
+  }
+  EXPECT_EQ(sum, 999 * 1000 / 2);
+}
+
+TEST(Agent, AnExceptionTravelsWithTypeTextAndPlace) {
+  Job job(2, arithmetic());
+  try {
+    job[0].call(1, "throws", 0);
+    FAIL();
+  } catch (const RemoteError& error) {
+    EXPECT_EQ(error.thrown().type, "std::out_of_range");
+    EXPECT_EQ(error.thrown().text, "no such row: 7");
+    EXPECT_EQ(error.thrown().place, "");
+    EXPECT_EQ(error.worker(), "worker1");
+    EXPECT_EQ(error.outcome(), CallOutcome::kDone);
+    EXPECT_EQ(error.peers(), std::vector<int>{1});
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("[rpc.call] worker \"worker1\" (rank 1, "),
+                      HasSubstr("function \"throws\" threw std::out_of_range: no such row: 7")));
+  }
+  try {
+    job[0].call(1, "throws", 1);
+    FAIL();
+  } catch (const RemoteError& error) {
+    EXPECT_EQ(error.thrown().type, "argosy::DataError");
+    EXPECT_EQ(error.thrown().place, "ps.pull");
+    EXPECT_THAT(error.thrown().text, HasSubstr("rows.bin: a broken row (at byte 12)"));
+  }
+  EXPECT_THAT(text_of([&] { job[0].call(1, "throws", 2); }), HasSubstr("threw int"));
+}
+
+TEST(Agent, ARefusalSaysWhyAndThatNothingRan) {
+  Job job(2, arithmetic());
+  const auto missing = [&] { job[0].call(1, "scale", 1.0, 2.0); };
+  EXPECT_EQ(outcome_of(missing), CallOutcome::kRefused);
+  EXPECT_THAT(text_of(missing),
+              AllOf(HasSubstr("it serves no function \"scale\"; did you mean \"scaled\"?"),
+                    HasSubstr("The function did not run.")));
+  const auto wrong = [&] { (void)job[0].call<double>(1, "scaled", 1.0, "two"); };
+  EXPECT_EQ(outcome_of(wrong), CallOutcome::kRefused);
+  EXPECT_THAT(text_of(wrong), HasSubstr("argument 2: expected a number, got the text \"two\""));
+  const auto few = [&] { (void)job[0].call<double>(1, "scaled", 1.0); };
+  EXPECT_THAT(text_of(few), HasSubstr("expected 2 arguments, got 1"));
+  const auto result = [&] { (void)job[0].call<std::string>(1, "scaled", 1.0, 2.0); };
+  EXPECT_EQ(outcome_of(result), CallOutcome::kDone);
+  EXPECT_THAT(text_of(result),
+              HasSubstr("its result is of another type: expected text, got the number 2"));
+  EXPECT_THAT(text_of([&] { (void)job[0].call<double>("worker11", "scaled", 1.0, 2.0); }),
+              HasSubstr("there is no worker \"worker11\"; did you mean"));
+  EXPECT_THAT(text_of([&] { (void)job[0].call<double>(2, "scaled", 1.0, 2.0); }),
+              HasSubstr("expected a rank from 0 to 1, got 2"));
+}
+
+class Beside : public ::testing::TestWithParam<bool> {
+ protected:
+  /// Whether memory is shared or travels through the network stack.
+  AgentOptions options() const { return {.shared_memory_bytes = GetParam() ? size_t{1} << 30 : 0}; }
+};
+
+TEST_P(Beside, MemoryTravelsWhateverItsSize) {
+  Job job(2, arithmetic(), options());
+  for (const size_t size :
+       {0UL, 1UL, 2047UL, 2048UL, 2049UL, 100'000UL, 1UL << 20, (5UL << 20) + 3}) {
+    std::vector<float> values(size);
+    for (size_t i = 0; i < size; ++i) {
+      values[i] = static_cast<float>(i % 7);
+    }
+    const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+    EXPECT_EQ(job[0].call<double>(1, "sum", Memory::view(values)), sum) << size;
+    const Memory doubled = job[0].call<Memory>(1, "doubled", Memory::view(values));
+    ASSERT_EQ(doubled.size(), 4 * size);
+    for (size_t i = 0; i < size; ++i) {
+      ASSERT_EQ(doubled.as<float>()[i], 2 * values[i]) << i;
+    }
+    Draft draft = job[0].allocate(1, 4 * size);
+    std::ranges::copy(values, draft.as<float>().begin());
+    EXPECT_EQ(job[0].call<double>(1, "sum", std::move(draft).finish()), sum) << size;
+  }
+}
+
+TEST_P(Beside, ManyCallsKeepTheirMemoryApart) {
+  Job job(2, arithmetic(), options());
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int number = 0; number < 4; ++number) {
+    threads.emplace_back([&, number] {
+      for (int i = 0; i < 100; ++i) {
+        const std::vector<float> values(5000, static_cast<float>(number * 100 + i));
+        const Memory doubled = job[0].call<Memory>(1, "doubled", Memory::view(values));
+        wrong += std::ranges::any_of(doubled.as<float>(),
+                                     [&](float one) { return one != 2 * values[0]; })
+                     ? 1
+                     : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(Beside, AResultOutlivesItsAgents) {
+  std::optional<Memory> doubled;
+  {
+    Job job(2, arithmetic(), options());
+    doubled = job[0].call<Memory>(1, "doubled", Memory::own(std::vector<float>(5000, 1.5F)));
+  }
+  EXPECT_EQ(doubled->as<float>()[4999], 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Memory, Beside, ::testing::Bool(), [](const auto& info) {
+  return info.param ? "Shared" : "Sent";
+});
+
+TEST(Agent, ACallHasADeadlineAndTheFunctionSeesIt) {
+  std::promise<bool> seen;
+  Functions functions = arithmetic();
+  functions.serve("slow", [&](CallContext& call) {
+    while (!call.cancelled()) {
+      std::this_thread::sleep_for(1ms);
+    }
+    seen.set_value(call.deadline().remaining() < 1s);
+    std::this_thread::sleep_for(200ms);  // what comes at the very deadline may still arrive
+    return 1;
+  });
+  Job job(2, functions);
+  job[0].call(1, "nothing");  // is connected then
+  const auto slow = [&] { (void)job[0].call<int>({1, 500ms}, "slow"); };
+  EXPECT_EQ(outcome_of(slow), CallOutcome::kUnknown);
+  EXPECT_TRUE(seen.get_future().get());
+}
+
+TEST(Agent, ACancelledCallEndsAtBothSides) {
+  std::promise<void> began;
+  std::promise<void> stopped;
+  Functions functions;
+  functions.serve("endless", [&](CallContext& call) {
+    began.set_value();
+    while (!call.cancelled()) {
+      std::this_thread::sleep_for(1ms);
+    }
+    stopped.set_value();
+  });
+  Job job(2, functions);
+  const Future<void> call = job[0].call_async(1, "endless");
+  began.get_future().wait();
+  EXPECT_FALSE(call.wait_for(1ms));
+  call.cancel();
+  stopped.get_future().wait();
+  EXPECT_EQ(outcome_of([&] { call.wait(); }), CallOutcome::kUnknown);
+  EXPECT_THAT(text_of([&] { call.wait(); }), HasSubstr("the call was cancelled here"));
+}
+
+TEST(Agent, StreamsComeInOrderAndAreReadAsFastAsTheReaderReads) {
+  std::atomic<int64_t> put = 0;
+  std::promise<void> over;
+  Functions functions = arithmetic();
+  functions.serve("endless",
+                  [&](CallContext& call, Stream<Memory>& out, const std::string& /*why*/) {
+                    try {
+                      while (!call.cancelled()) {
+                        out.put(Memory::own(std::vector<std::byte>(100'000)));
+                        ++put;
+                      }
+                    } catch (...) {
+                      over.set_value();
+                      throw;
+                    }
+                    over.set_value();
+                  });
+  Job job(2, functions);
+  int64_t expected = 0;
+  for (const int64_t one : job[0].stream<int64_t>(1, "count", 5000)) {
+    ASSERT_EQ(one, expected++);
+  }
+  EXPECT_EQ(expected, 5000);
+  {
+    Incoming<Memory> endless = job[0].stream<Memory>(1, "endless", "it ends with its reader");
+    EXPECT_EQ(endless.next()->size(), 100'000U);
+    std::this_thread::sleep_for(50ms);
+    EXPECT_LT(put, 2000) << "nobody reads them";
+  }
+  over.get_future().wait();
+}
+
+TEST(Agent, AStreamThatFailsSaysSoAfterWhatItHadSent) {
+  Functions functions;
+  functions.serve("fails", [](Stream<int>& out) {
+    out.put(1);
+    out.put(2);
+    throw std::runtime_error("no third");
+  });
+  Job job(2, functions);
+  Incoming<int> stream = job[0].stream<int>(1, "fails");
+  EXPECT_EQ(stream.next(), 1);
+  EXPECT_EQ(stream.next(), 2);
+  EXPECT_THAT(text_of([&] { (void)stream.next(); }), HasSubstr("std::runtime_error: no third"));
+}
+
+TEST(Agent, ALaterWithoutAResultFailsItsCall) {
+  Functions functions;
+  functions.serve("forgotten", [] { return Later<int>(); });
+  Job job(2, functions);
+  EXPECT_THAT(text_of([&] { (void)job[0].call<int>(1, "forgotten"); }),
+              HasSubstr("let go of its result before it was there"));
+}
+
+TEST(Agent, MoreCallsThanMayWaitAreRefused) {
+  std::latch go(1);
+  Functions functions;
+  functions.serve("wait", [&] { go.wait(); });
+  Job job(2, functions, {.num_worker_threads = 1, .most_queued_calls = 2});
+  std::vector<Future<void>> calls;
+  for (int i = 0; i < 8; ++i) {
+    calls.push_back(job[0].call_async(1, "wait"));
+  }
+  int refused = 0;
+  for (const Future<void>& call : calls) {
+    if (call.wait_for(200ms)) {
+      EXPECT_EQ(outcome_of([&] { call.wait(); }), CallOutcome::kRefused);
+      ++refused;
+    }
+  }
+  go.count_down();
+  EXPECT_GE(refused, 5);  // one runs, two wait
+  EXPECT_LE(refused, 6);
+}
+
+TEST(Agent, ShutdownWaitsForAll) {
+  std::atomic<int> done = 0;
+  Functions functions;
+  functions.serve("done", [&] { ++done; });
+  Job job(3, functions);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      std::this_thread::sleep_for(rank * 30ms);
+      job[rank].call((rank + 1) % 3, "done");  // whose turn to leave it may be already
+      job[rank].shutdown();
+      EXPECT_EQ(done, 3);
+      EXPECT_THAT(text_of([&] { job[rank].call(0, "done"); }), HasSubstr("has left the job"));
+      job[rank].shutdown();
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+TEST(Agent, ShutdownNamesWhoDoesNotCome) {
+  Job job(3, arithmetic());
+  EXPECT_THAT(text_of([&] { job[0].shutdown(300ms); }),
+              HasSubstr("[rpc.shutdown] waited for 2 of 3 workers in vain: ranks 1, 2"));
+}
+
+TEST(Agent, LeavingEndsTheCallsThatRun) {
+  Functions functions;
+  std::vector<Later<int>> waiting;
+  functions.serve("later", [&] { return waiting.emplace_back(); });
+  Job job(2, functions);
+  const Future<int> call = job[0].call_async<int>(1, "later");
+  while (waiting.empty()) {
+    std::this_thread::sleep_for(1ms);
+  }
+  job.agents[1].reset();
+  EXPECT_EQ(outcome_of([&] { (void)call.wait(); }), CallOutcome::kUnknown);
+  waiting[0].set(3);  // its way is gone
+}
+
+TEST(Agent, TwoWorkersOfOneNameAreNotTaken) {
+  EXPECT_THAT(
+      text_of([&] {
+        const auto store = rendezvous::in_process_store();
+        std::string first;
+        std::thread other([&] {
+          first = text_of([&] {
+            Agent agent(
+                {.name = "ps", .rank = 0, .world_size = 2, .join_timeout = 2s, .store = store});
+          });
+        });
+        const std::string second = text_of([&] {
+          Agent agent(
+              {.name = "ps", .rank = 1, .world_size = 2, .join_timeout = 2s, .store = store});
+        });
+        other.join();
+        throw std::runtime_error(first + second);
+      }),
+      HasSubstr("both call themselves \"ps\""));
+  EXPECT_THROW(Agent({.name = "a b"}), UsageError);
+}
+
+}  // namespace
+}  // namespace argosy::rpc

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "argosy/base/deadline.h"
+#include "argosy/base/thread_pool.h"
+#include "argosy/rendezvous/admission.h"
+#include "argosy/rendezvous/tls.h"
+#include "argosy/rpc/functions.h"
+#include "argosy/rpc/shared_line.h"
+
+namespace grpc {
+class Server;
+}
+
+namespace argosy::rpc {
+
+/// The only method, which names the function in its message.
+inline constexpr const char* kMethod = "/argosy.rpc.Agent/Call";
+/// The trailing metadata of a call that the server did not start.
+inline constexpr const char* kRefused = "argosy-refused";
+
+struct ServerOptions {
+  std::string host{};  ///< an address of this host, on which it listens
+  std::string token{};
+  rendezvous::Tls tls{};
+  int threads = 16;
+  size_t most_queued_calls = 10000;
+  size_t largest_call_bytes = 0;
+  size_t shared_memory_bytes = 0;  ///< see SharedLine; 0: none is shared
+};
+
+/// Runs functions for whoever knows the job's token. Internal to the room.
+class Server final {
+ public:
+  /// Errors: RendezvousError when it cannot listen.
+  Server(const ServerOptions& options, Functions functions);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  Server(Server&&) = delete;
+  Server& operator=(Server&&) = delete;
+
+  [[nodiscard]] uint16_t port() const { return static_cast<uint16_t>(port_); }
+  /// nullptr: no memory is shared.
+  [[nodiscard]] Landing* landing() const { return landing_.get(); }
+
+ private:
+  class Service;
+  class ServedCall;
+
+  const ServerOptions options_;
+  const Functions functions_;
+  const std::unique_ptr<Landing> landing_;
+  const rendezvous::wire::Admission admission_;
+  std::atomic<size_t> queued_ = 0;
+  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<Service> service_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace argosy::rpc
