@@ -33,16 +33,14 @@ struct WorkerInfo {
 /// Whom a call goes to, and how long it may take: "ps0", 3 (a rank), a WorkerInfo, or {"ps0",
 /// 500ms}.
 struct Target {
-  Target(std::string to,
-         std::chrono::milliseconds limit = {})  // NOLINT(google-explicit-constructor)
+  // NOLINTBEGIN(google-explicit-constructor): a call says its target in place
+  Target(std::string to, std::chrono::milliseconds limit = {})
       : name(std::move(to)), timeout(limit) {}
-  Target(const char* to,
-         std::chrono::milliseconds limit = {})  // NOLINT(google-explicit-constructor)
-      : name(to), timeout(limit) {}
-  Target(int to, std::chrono::milliseconds limit = {})  // NOLINT(google-explicit-constructor)
-      : rank(to), timeout(limit) {}
-  Target(const WorkerInfo& to, std::chrono::milliseconds limit = {})  // NOLINT
+  Target(const char* to, std::chrono::milliseconds limit = {}) : name(to), timeout(limit) {}
+  Target(int to, std::chrono::milliseconds limit = {}) : rank(to), timeout(limit) {}
+  Target(const WorkerInfo& to, std::chrono::milliseconds limit = {})
       : rank(to.rank), timeout(limit) {}
+  // NOLINTEND(google-explicit-constructor)
 
   std::string name{};
   int rank = -1;  ///< -1: the name says it

@@ -278,7 +278,7 @@ class Server::ServedCall final : public grpc::ServerGenericBidiReactor,
     }
     if (!waiting_.empty()) {
       busy_ = true;
-      outgoing_ = std::move(waiting_.front());
+      outgoing_ = waiting_.front();
       waiting_.pop_front();
       over_ = waiting_.empty() && status_.has_value();
       const bool last = over_;

@@ -1,6 +1,8 @@
 #include "argosy/rpc/tensors.h"
 
+#include <ATen/Functions.h>
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
 
