@@ -28,7 +28,6 @@ def cases(args):
             _beside_torch(args, "flight", None),
             _beside_torch(args, "sent", None),
             _beside_torch(args, "given", None),
-            Measure("rpc_drafted", "us", _field("sent_us"), []),
             _beside_torch(args, "copy", None),
         ],
         _right,
