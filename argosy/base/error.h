@@ -122,7 +122,8 @@ class CheckpointError final : public Error {
   CheckpointPlace place_;
 };
 
-/// Returns the type of the exception that is being handled: "std::out_of_range". "": there is none.
+/// Returns the type of the exception that is being handled ("std::out_of_range"), or "" outside of
+/// a handler.
 std::string type_of_current_exception();
 
 /// Returns errno in words: "No such file or directory (ENOENT)". Thread-safe, unlike strerror.

@@ -30,7 +30,7 @@ class Pending {
   /// Waits for the next value of a stream. nullopt: it is over. Errors: as result().
   [[nodiscard]] virtual std::optional<Parcel> next() = 0;
   virtual void cancel() = 0;
-  /// Returns the error for a result that is none of ours.
+  /// Returns the error for a result that is of another type than the caller expects.
   [[nodiscard]] virtual std::exception_ptr misread(const std::string& why) const = 0;
 };
 

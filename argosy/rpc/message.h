@@ -88,7 +88,7 @@ class Coming final {
   size_t filling_ = 0;
 };
 
-/// Reads a message of `Proto`. nullopt: it is none.
+/// Reads a message of `Proto`. Returns nullopt when the bytes are no such message.
 template <typename Proto>
 [[nodiscard]] std::optional<Proto> parse(grpc::ByteBuffer& message);
 

@@ -92,7 +92,8 @@ class Server::ServedCall final : public grpc::ServerGenericBidiReactor,
     return plain_draft(bytes);
   }
   void send(Parcel value) override {
-    std::deque<grpc::ByteBuffer> messages = to_messages(std::move(value), nullptr);
+    // Not in shared memory: its messages are so small that nothing would hold the sender back.
+    std::deque<grpc::ByteBuffer> messages = to_messages(std::move(value), nullptr, nullptr);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || (waiting_.empty() && !busy_); });
     if (stopped_) {
@@ -108,11 +109,11 @@ class Server::ServedCall final : public grpc::ServerGenericBidiReactor,
     advance(lock);
   }
   void finish(Parcel result) override {
-    end(to_messages(std::move(result), nullptr), grpc::Status::OK);
+    end(to_messages(std::move(result), nullptr, line_.get()), grpc::Status::OK);
   }
   void finish_stream() override { end({}, grpc::Status::OK); }
   void fail(const std::exception_ptr& error) override {
-    end(to_messages(Parcel(), error), grpc::Status::OK);
+    end(to_messages(Parcel(), error, nullptr), grpc::Status::OK);
   }
   void refuse(const std::string& why) override {
     refuse_with({grpc::StatusCode::INVALID_ARGUMENT, why});
@@ -212,14 +213,16 @@ class Server::ServedCall final : public grpc::ServerGenericBidiReactor,
     return Deadline::after(deadline_.remaining() + std::chrono::seconds(1));
   }
 
-  std::deque<grpc::ByteBuffer> to_messages(Parcel result, const std::exception_ptr& error) {
+  std::deque<grpc::ByteBuffer> to_messages(Parcel result,
+                                           const std::exception_ptr& error,
+                                           SharedLine* line) {
     wire::Reply reply;
     if (error != nullptr) {
       describe(error, *reply.mutable_failure());
     } else {
       reply.mutable_values()->Swap(&result.values());
     }
-    Leaving leaving(std::move(result.memories()), line_.get(), expiry());
+    Leaving leaving(std::move(result.memories()), line, expiry());
     leaving.describe(*reply.mutable_memories());
     leaving.offers().keep();
     return leaving.messages(reply);

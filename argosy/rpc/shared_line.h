@@ -47,7 +47,7 @@ class SharedLine final : public std::enable_shared_from_this<SharedLine> {
   /// already.
   [[nodiscard]] std::shared_ptr<Block> offer(const Memory& memory);
   /// Returns the block that the other side offers.
-  /// Errors: RendezvousError when there is none: it was withdrawn, or the message is wrong.
+  /// Errors: RendezvousError when the offer was withdrawn, or the message names no block.
   [[nodiscard]] Memory claim(const Place& place, size_t bytes);
 
   /// True when the other process has closed its end.
