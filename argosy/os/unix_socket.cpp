@@ -99,6 +99,11 @@ Result<uid_t> user_of_peer(int fd) {
   return peer.uid;
 }
 
+bool is_hung_up(int fd) {
+  pollfd poll{.fd = fd, .events = 0, .revents = 0};
+  return ::poll(&poll, 1, 0) == 1 && (poll.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 Status send_message(int fd, std::string_view text, std::span<const int> fds) {
   if (text.empty() || text.size() > kLongestText || fds.size() > kMostFds) {
     return Failure::from_errno("send message", EMSGSIZE);

@@ -34,6 +34,9 @@ class MessageListener final {
 /// Returns the user whose process is at the other end.
 [[nodiscard]] Result<uid_t> user_of_peer(int fd);
 
+/// True when the other end is closed. Never blocks.
+[[nodiscard]] bool is_hung_up(int fd);
+
 struct Message {
   std::string text{};
   std::vector<UniqueFd> fds{};  ///< closed on exec

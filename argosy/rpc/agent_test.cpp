@@ -1,6 +1,7 @@
 #include "argosy/rpc/agent.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <future>
@@ -106,8 +107,29 @@ Functions arithmetic() {
   return functions;
 }
 
-TEST(Agent, CallsATypedFunctionOfEachWorker) {
-  Job job(3, arithmetic());
+/// Between hosts calls travel through the network stack; inside one they take a lane and share
+/// memory, once a first call has opened it.
+class Agents : public ::testing::TestWithParam<bool> {
+ protected:
+  static bool by_lane() { return GetParam(); }
+  static Job make(int size, Functions functions, AgentOptions options = {}) {
+    options.shared_memory_bytes = by_lane() ? size_t{1} << 30 : 0;
+    functions.serve("opens the lane", [] {}, {.quick = true});
+    Job job(size, functions, options);
+    for (int from = 0; from < size && by_lane(); ++from) {
+      for (int to = 0; to < size; ++to) {
+        job[from].call(to, "opens the lane");
+      }
+    }
+    return job;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Calls, Agents, ::testing::Bool(), [](const auto& info) {
+  return info.param ? "Lane" : "Network";
+});
+
+TEST_P(Agents, CallsATypedFunctionOfEachWorker) {
+  Job job = make(3, arithmetic());
   for (int from = 0; from < 3; ++from) {
     for (int to = 0; to < 3; ++to) {
       EXPECT_EQ(job[from].call<double>(to, "scaled", 2.5, 4), 10);
@@ -119,7 +141,7 @@ TEST(Agent, CallsATypedFunctionOfEachWorker) {
   EXPECT_EQ(job[0].call<std::string>(1, "joined", std::vector<std::string>{"a", "b"}, "-"), "a-b");
 }
 
-TEST(Agent, AThousandCallsAreUnderWayAtOnce) {
+TEST_P(Agents, AThousandCallsAreUnderWayAtOnce) {
   std::latch all(1000);
   Functions functions;
   std::mutex mutex;
@@ -131,7 +153,7 @@ TEST(Agent, AThousandCallsAreUnderWayAtOnce) {
     all.count_down();
     return later;
   });
-  Job job(2, functions);
+  Job job = make(2, functions);
   std::vector<Future<int>> calls;
   for (int i = 0; i < 1000; ++i) {
     calls.push_back(job[0].call_async<int>(1, "later"));
@@ -148,8 +170,8 @@ TEST(Agent, AThousandCallsAreUnderWayAtOnce) {
   EXPECT_EQ(sum, 999 * 1000 / 2);
 }
 
-TEST(Agent, AnExceptionTravelsWithTypeTextAndPlace) {
-  Job job(2, arithmetic());
+TEST_P(Agents, AnExceptionTravelsWithTypeTextAndPlace) {
+  Job job = make(2, arithmetic());
   try {
     job[0].call(1, "throws", 0);
     FAIL();
@@ -175,8 +197,8 @@ TEST(Agent, AnExceptionTravelsWithTypeTextAndPlace) {
   EXPECT_THAT(text_of([&] { job[0].call(1, "throws", 2); }), HasSubstr("threw int"));
 }
 
-TEST(Agent, ARefusalSaysWhyAndThatNothingRan) {
-  Job job(2, arithmetic());
+TEST_P(Agents, ARefusalSaysWhyAndThatNothingRan) {
+  Job job = make(2, arithmetic());
   const auto missing = [&] { job[0].call(1, "scale", 1.0, 2.0); };
   EXPECT_EQ(outcome_of(missing), CallOutcome::kRefused);
   EXPECT_THAT(text_of(missing),
@@ -197,14 +219,8 @@ TEST(Agent, ARefusalSaysWhyAndThatNothingRan) {
               HasSubstr("expected a rank from 0 to 1, got 2"));
 }
 
-class Beside : public ::testing::TestWithParam<bool> {
- protected:
-  /// Whether memory is shared or travels through the network stack.
-  AgentOptions options() const { return {.shared_memory_bytes = GetParam() ? size_t{1} << 30 : 0}; }
-};
-
-TEST_P(Beside, MemoryTravelsWhateverItsSize) {
-  Job job(2, arithmetic(), options());
+TEST_P(Agents, MemoryTravelsWhateverItsSize) {
+  Job job = make(2, arithmetic());
   for (const size_t size :
        {0UL, 1UL, 2047UL, 2048UL, 2049UL, 100'000UL, 1UL << 20, (5UL << 20) + 3}) {
     std::vector<float> values(size);
@@ -223,8 +239,8 @@ TEST_P(Beside, MemoryTravelsWhateverItsSize) {
   }
 }
 
-TEST_P(Beside, ManyCallsKeepTheirMemoryApart) {
-  Job job(2, arithmetic(), options());
+TEST_P(Agents, ManyCallsKeepTheirMemoryApart) {
+  Job job = make(2, arithmetic());
   std::vector<std::thread> threads;
   std::atomic<int> wrong = 0;
   for (int number = 0; number < 4; ++number) {
@@ -245,20 +261,16 @@ TEST_P(Beside, ManyCallsKeepTheirMemoryApart) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_P(Beside, AResultOutlivesItsAgents) {
+TEST_P(Agents, AResultOutlivesItsAgents) {
   std::optional<Memory> doubled;
   {
-    Job job(2, arithmetic(), options());
+    Job job = make(2, arithmetic());
     doubled = job[0].call<Memory>(1, "doubled", Memory::own(std::vector<float>(5000, 1.5F)));
   }
   EXPECT_EQ(doubled->as<float>()[4999], 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Memory, Beside, ::testing::Bool(), [](const auto& info) {
-  return info.param ? "Shared" : "Sent";
-});
-
-TEST(Agent, ACallHasADeadlineAndTheFunctionSeesIt) {
+TEST_P(Agents, ACallHasADeadlineAndTheFunctionSeesIt) {
   std::promise<bool> seen;
   Functions functions = arithmetic();
   functions.serve("slow", [&](CallContext& call) {
@@ -269,14 +281,14 @@ TEST(Agent, ACallHasADeadlineAndTheFunctionSeesIt) {
     std::this_thread::sleep_for(200ms);  // what comes at the very deadline may still arrive
     return 1;
   });
-  Job job(2, functions);
+  Job job = make(2, functions);
   job[0].call(1, "nothing");  // is connected then
   const auto slow = [&] { (void)job[0].call<int>({1, 500ms}, "slow"); };
   EXPECT_EQ(outcome_of(slow), CallOutcome::kUnknown);
   EXPECT_TRUE(seen.get_future().get());
 }
 
-TEST(Agent, ACancelledCallEndsAtBothSides) {
+TEST_P(Agents, ACancelledCallEndsAtBothSides) {
   std::promise<void> began;
   std::promise<void> stopped;
   Functions functions;
@@ -287,7 +299,7 @@ TEST(Agent, ACancelledCallEndsAtBothSides) {
     }
     stopped.set_value();
   });
-  Job job(2, functions);
+  Job job = make(2, functions);
   const Future<void> call = job[0].call_async(1, "endless");
   began.get_future().wait();
   EXPECT_FALSE(call.wait_for(1ms));
@@ -297,7 +309,7 @@ TEST(Agent, ACancelledCallEndsAtBothSides) {
   EXPECT_THAT(text_of([&] { call.wait(); }), HasSubstr("the call was cancelled here"));
 }
 
-TEST(Agent, StreamsComeInOrderAndAreReadAsFastAsTheReaderReads) {
+TEST_P(Agents, StreamsComeInOrderAndAreReadAsFastAsTheReaderReads) {
   std::atomic<int64_t> put = 0;
   std::promise<void> over;
   Functions functions = arithmetic();
@@ -314,7 +326,7 @@ TEST(Agent, StreamsComeInOrderAndAreReadAsFastAsTheReaderReads) {
                     }
                     over.set_value();
                   });
-  Job job(2, functions);
+  Job job = make(2, functions);
   int64_t expected = 0;
   for (const int64_t one : job[0].stream<int64_t>(1, "count", 5000)) {
     ASSERT_EQ(one, expected++);
@@ -333,33 +345,33 @@ TEST(Agent, StreamsComeInOrderAndAreReadAsFastAsTheReaderReads) {
   over.get_future().wait();
 }
 
-TEST(Agent, AStreamThatFailsSaysSoAfterWhatItHadSent) {
+TEST_P(Agents, AStreamThatFailsSaysSoAfterWhatItHadSent) {
   Functions functions;
   functions.serve("fails", [](Stream<int>& out) {
     out.put(1);
     out.put(2);
     throw std::runtime_error("no third");
   });
-  Job job(2, functions);
+  Job job = make(2, functions);
   Incoming<int> stream = job[0].stream<int>(1, "fails");
   EXPECT_EQ(stream.next(), 1);
   EXPECT_EQ(stream.next(), 2);
   EXPECT_THAT(text_of([&] { (void)stream.next(); }), HasSubstr("std::runtime_error: no third"));
 }
 
-TEST(Agent, ALaterWithoutAResultFailsItsCall) {
+TEST_P(Agents, ALaterWithoutAResultFailsItsCall) {
   Functions functions;
   functions.serve("forgotten", [] { return Later<int>(); });
-  Job job(2, functions);
+  Job job = make(2, functions);
   EXPECT_THAT(text_of([&] { (void)job[0].call<int>(1, "forgotten"); }),
               HasSubstr("let go of its result before it was there"));
 }
 
-TEST(Agent, MoreCallsThanMayWaitAreRefused) {
+TEST_P(Agents, MoreCallsThanMayWaitAreRefused) {
   std::latch go(1);
   Functions functions;
   functions.serve("wait", [&] { go.wait(); });
-  Job job(2, functions, {.num_worker_threads = 1, .most_queued_calls = 2});
+  Job job = make(2, functions, {.num_worker_threads = 1, .most_queued_calls = 2});
   std::vector<Future<void>> calls;
   for (int i = 0; i < 8; ++i) {
     calls.push_back(job[0].call_async(1, "wait"));
@@ -376,11 +388,75 @@ TEST(Agent, MoreCallsThanMayWaitAreRefused) {
   EXPECT_LE(refused, 6);
 }
 
-TEST(Agent, ShutdownWaitsForAll) {
+TEST_P(Agents, FunctionsRunSideBySideButNoMoreThanMay) {
+  for (const int threads : {1, 3}) {
+    std::atomic<int> running = 0;
+    std::atomic<int> most = 0;
+    Functions functions;
+    functions.serve("work", [&] {
+      const int now = ++running;
+      int seen = most;
+      while (seen < now && !most.compare_exchange_weak(seen, now)) {
+      }
+      std::this_thread::sleep_for(20ms);
+      --running;
+    });
+    Job job = make(2, functions, {.num_worker_threads = threads});
+    std::vector<Future<void>> calls;
+    for (int i = 0; i < 6; ++i) {
+      calls.push_back(job[0].call_async(1, "work"));
+      std::this_thread::sleep_for(1ms);  // each comes while the one before runs
+    }
+    for (const Future<void>& call : calls) {
+      call.wait();
+    }
+    EXPECT_EQ(most, threads);
+  }
+}
+
+TEST_P(Agents, AFunctionMayCallItsCaller) {
+  Functions functions;
+  std::array<std::atomic<Agent*>, 2> agents{};
+  functions.serve("count down", [&](CallContext& call, int from) -> int {
+    const int here = call.caller() == "worker0" ? 1 : 0;
+    return from == 0 ? 0
+                     : 1 + agents[here].load()->call<int>(call.caller(), "count down", from - 1);
+  });
+  Job job = make(2, functions);
+  agents[0] = &job[0];
+  agents[1] = &job[1];
+  EXPECT_EQ(job[0].call<int>(1, "count down", 12), 12);
+}
+
+TEST_P(Agents, ManyThreadsCallAtOnce) {
+  Job job = make(2, arithmetic());
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int number = 0; number < 8; ++number) {
+    threads.emplace_back([&, number] {
+      for (int i = 0; i < 300; ++i) {
+        wrong +=
+            job[number % 2].call<double>(1 - number % 2, "scaled", number, i) == number * i ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(Agents, AStreamIsNoSingleResult) {
+  Job job = make(2, arithmetic());
+  EXPECT_THAT(text_of([&] { (void)job[0].call<int64_t>(1, "count", 3); }),
+              HasSubstr("function \"count\" sends a stream: call it with stream()"));
+}
+
+TEST_P(Agents, ShutdownWaitsForAll) {
   std::atomic<int> done = 0;
   Functions functions;
   functions.serve("done", [&] { ++done; });
-  Job job(3, functions);
+  Job job = make(3, functions);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
@@ -397,13 +473,13 @@ TEST(Agent, ShutdownWaitsForAll) {
   }
 }
 
-TEST(Agent, ShutdownNamesWhoDoesNotCome) {
-  Job job(3, arithmetic());
+TEST_P(Agents, ShutdownNamesWhoDoesNotCome) {
+  Job job = make(3, arithmetic());
   EXPECT_THAT(text_of([&] { job[0].shutdown(300ms); }),
               HasSubstr("[rpc.shutdown] waited for 2 of 3 workers in vain: ranks 1, 2"));
 }
 
-TEST(Agent, LeavingEndsTheCallsThatRun) {
+TEST_P(Agents, LeavingEndsTheCallsThatRun) {
   Functions functions;
   std::promise<Later<int>> began;
   functions.serve("later", [&] {
@@ -411,7 +487,7 @@ TEST(Agent, LeavingEndsTheCallsThatRun) {
     began.set_value(later);
     return later;
   });
-  Job job(2, functions);
+  Job job = make(2, functions);
   const Future<int> call = job[0].call_async<int>(1, "later");
   Later<int> later = began.get_future().get();
   job.agents[1].reset();

@@ -145,22 +145,30 @@ void Coming::skip_full() {
   }
 }
 
-void Coming::take(grpc::ByteBuffer& message) {
+void Coming::take(std::span<const std::byte> bytes) {
   if (is_whole()) {
     bad_message("more bytes came than were said");
   }
   Apart& apart = apart_[filling_];
-  std::vector<grpc::Slice> slices;
-  if (!message.Dump(&slices).ok() || message.Length() == 0 ||
-      message.Length() > apart.bytes.size() - apart.filled) {
+  if (bytes.empty() || bytes.size() > apart.bytes.size() - apart.filled) {
     bad_message(fmt::format(
-        "{} bytes came where {} were left", message.Length(), apart.bytes.size() - apart.filled));
+        "{} bytes came where {} were left", bytes.size(), apart.bytes.size() - apart.filled));
+  }
+  std::memcpy(apart.bytes.data() + apart.filled, bytes.data(), bytes.size());
+  apart.filled += bytes.size();
+  skip_full();
+}
+
+void Coming::take(grpc::ByteBuffer& message) {
+  std::vector<grpc::Slice> slices;
+  if (!message.Dump(&slices).ok() || message.Length() == 0) {
+    take(std::span<const std::byte>());
   }
   for (const grpc::Slice& slice : slices) {
-    std::memcpy(apart.bytes.data() + apart.filled, slice.begin(), slice.size());
-    apart.filled += slice.size();
+    if (slice.size() > 0) {
+      take(std::as_bytes(std::span(slice.begin(), slice.size())));
+    }
   }
-  skip_full();
 }
 
 template <typename Proto>

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "argosy/base/deadline.h"
@@ -49,6 +50,8 @@ class Leaving final {
   void describe(google::protobuf::RepeatedPtrField<wire::MemoryPlace>& places);
   /// Returns `first` and what follows it. The messages refer to the memory and keep it.
   [[nodiscard]] std::deque<grpc::ByteBuffer> messages(const google::protobuf::MessageLite& first);
+  /// The memory that has to follow its description.
+  [[nodiscard]] const std::vector<Memory>& apart() const { return apart_; }
   [[nodiscard]] Offers& offers() { return offers_; }
 
  private:
@@ -71,7 +74,8 @@ class Coming final {
          size_t most_bytes);
 
   [[nodiscard]] bool is_whole() const { return filling_ == apart_.size(); }
-  /// Takes the next message. Errors: RendezvousError when it has more bytes than were said.
+  /// Takes the next bytes that follow. Errors: RendezvousError when they are more than were said.
+  void take(std::span<const std::byte> bytes);
   void take(grpc::ByteBuffer& message);
   [[nodiscard]] std::vector<Memory> memories() && { return std::move(memories_); }
 

@@ -10,10 +10,12 @@
 #include <utility>
 
 #include "argosy/base/log.h"
-#include "argosy/base/text.h"
 #include "argosy/os/addresses.h"
 #include "argosy/os/random.h"
 #include "argosy/rendezvous/wire.h"
+#include "argosy/rpc/landing.h"
+#include "argosy/rpc/lane_caller.h"
+#include "argosy/rpc/made_call.h"
 #include "argosy/rpc/message.h"
 #include "argosy/rpc/server.h"
 
@@ -25,8 +27,6 @@ using std::chrono::milliseconds;
 
 /// How long a caller that waits for a connection does not look whether the worker is gone.
 constexpr milliseconds kConnectSlice{200};
-/// How long it looks for what became of a worker whose connection broke.
-constexpr milliseconds kInquiry{1000};
 /// Values of a stream that wait here, before the worker has to wait.
 constexpr size_t kWindow = 16;
 
@@ -39,35 +39,27 @@ std::shared_ptr<grpc::Channel> channel_to(const wire::Card& card, const rendezvo
 
 }  // namespace
 
-/// One call, from its request to its last answer. gRPC holds it while it works on it, and so do
-/// those who wait.
-class Peer::MadeCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
-                             public Pending {
+/// A call through the network stack. gRPC holds it while it works on it, and so do those who wait.
+class Peer::GrpcCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                             public MadeCall {
  public:
-  MadeCall(std::shared_ptr<Peer> peer, std::string function, const Deadline& deadline, Kind kind)
-      : peer_(std::move(peer)),
-        function_(std::move(function)),
-        deadline_(deadline),
-        start_(Deadline::Clock::now()),
-        kind_(kind) {}
+  GrpcCall(std::shared_ptr<Peer> peer, std::string function, const Deadline& deadline, Kind kind)
+      : MadeCall(std::move(peer), std::move(function), deadline), kind_(kind) {}
 
-  void start(std::shared_ptr<MadeCall> self, Parcel arguments) {
+  void start(std::shared_ptr<GrpcCall> self, Parcel arguments) {
     self_ = std::move(self);
-    line_ = peer_->line();
-    wire::Request request;
-    request.set_function(function_);
-    request.set_caller(peer_->options().name);
-    if (line_ != nullptr) {
-      request.set_line(peer_->line_id_);
-    }
-    Leaving leaving(std::move(arguments.memories()), line_.get(), deadline_);
-    request.mutable_arguments()->Swap(&arguments.values());
-    leaving.describe(*request.mutable_memories());
+    const Shortcut way = peer().shortcut();
+    line_ = way.line;
+    Leaving leaving(std::move(arguments.memories()), line_.get(), deadline());
+    wire::Request request = this->request(arguments, leaving);
+    request.set_stream(kind_ == Kind::kStream);
+    request.set_line(way.id);
+    request.set_brings_lane(way.lane != nullptr);
     outgoing_ = leaving.messages(request);
     offers_ = std::move(leaving.offers());
-    net::sign(context_, peer_->options().token);
-    context_.set_deadline(net::to_grpc(deadline_));
-    peer_->stub_.PrepareBidiStreamingCall(&context_, kMethod, {}, this);
+    net::sign(context_, peer().options().token);
+    context_.set_deadline(net::to_grpc(deadline()));
+    peer().stub_.PrepareBidiStreamingCall(&context_, kMethod, {}, this);
     if (kind_ == Kind::kStream) {
       AddHold();  // values are read when they are asked for, outside of a reaction
       held_ = true;
@@ -77,20 +69,6 @@ class Peer::MadeCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, gr
     StartCall();
   }
 
-  bool wait(const Deadline& deadline) override {
-    std::unique_lock lock(mutex_);
-    return wait_until(changed_, lock, deadline, [&] { return ended_; });
-  }
-  bool is_completed() const override {
-    const std::lock_guard lock(mutex_);
-    return ended_;
-  }
-  const Parcel& result() override {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ended_; });
-    throw_if_failed(lock);
-    return values_.front();
-  }
   std::optional<Parcel> next() override {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ended_ || !values_.empty(); });
@@ -107,18 +85,13 @@ class Peer::MadeCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, gr
     return value;
   }
   void cancel() override {
+    cancelled_ = true;
     context_.TryCancel();
     std::unique_lock lock(mutex_);
-    cancelled_ = true;
     if (std::exchange(stalled_, false)) {
       lock.unlock();
       StartRead(&incoming_);  // finds that the call is over
     }
-  }
-  std::exception_ptr misread(const std::string& why) const override {
-    const std::string text = why.substr(why.find("] ") + 2);
-    return peer_->error(
-        function_, CallOutcome::kDone, false, "its result is of another type: " + text);
   }
 
  private:
@@ -163,7 +136,7 @@ class Peer::MadeCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, gr
       if (!reply_) {
         throw RendezvousError("rpc.reply", "the reply cannot be read");
       }
-      coming_.emplace(reply_->memories(), line_.get(), peer_->options().largest_call_bytes);
+      coming_.emplace(reply_->memories(), line_.get(), peer().options().largest_call_bytes);
     } else {
       coming_->take(incoming_);
     }
@@ -173,8 +146,7 @@ class Peer::MadeCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, gr
     }
     if (reply_->has_failure()) {
       const std::lock_guard lock(mutex_);
-      thrown_ = reply_->failure();
-      end();
+      end_with(std::move(*reply_->mutable_failure()));
       return kind_ == Kind::kStream;
     }
     Parcel value;
@@ -182,111 +154,34 @@ class Peer::MadeCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, gr
     value.memories() = std::move(*coming_).memories();
     coming_.reset();
     const std::lock_guard lock(mutex_);
-    values_.push_back(std::move(value));
     if (kind_ == Kind::kOne) {
-      end();
+      end_with(std::move(value));
       return false;
     }
+    values_.push_back(std::move(value));
     changed_.notify_all();
     stalled_ = values_.size() >= kWindow && !cancelled_;
     return !stalled_;
   }
 
   void OnDone(const grpc::Status& status) override {
-    const std::shared_ptr<MadeCall> self = std::move(self_);
-    const bool refused = context_.GetServerTrailingMetadata().contains(kRefused);
+    const std::shared_ptr<GrpcCall> self = std::move(self_);
+    NoAnswer why{.status = status,
+                 .refused = context_.GetServerTrailingMetadata().contains(kRefused),
+                 .cancelled = cancelled_,
+                 .broken = broken_};
     const std::lock_guard lock(mutex_);
-    status_ = status;
-    refused_ = refused;
-    offers_.withdraw();
-    end();
-  }
-
-  /// With the mutex.
-  void end() {
-    if (!std::exchange(ended_, true)) {
-      took_ = Deadline::Clock::now() - start_;
-    }
-    changed_.notify_all();
-  }
-
-  /// With the mutex, when the call has ended.
-  void throw_if_failed(std::unique_lock<std::mutex>& lock) {
-    if (error_ == nullptr && thrown_) {
-      error_ = remote_error(*thrown_);
-    }
-    if (error_ == nullptr && values_.empty() && (!status_.ok() || kind_ == Kind::kOne)) {
-      const grpc::Status status = status_;
-      const bool refused = refused_;
-      lock.unlock();  // it may ask the store
-      std::exception_ptr error = error_of(status, refused);
-      lock.lock();
-      error_ = std::move(error);
-    }
-    if (error_ != nullptr) {
-      std::rethrow_exception(error_);
+    if (kind_ == Kind::kStream && status.ok()) {
+      end_stream();
+    } else {
+      end_with(std::move(why));
     }
   }
 
-  std::exception_ptr remote_error(const wire::Failure& failure) const {
-    const std::string what =
-        fmt::format("{}: function \"{}\" threw {}: {}{}",
-                    peer_->described(),
-                    function_,
-                    failure.type().empty() ? "an exception" : text::printable(failure.type()),
-                    failure.place().empty() ? "" : "[" + failure.place() + "] ",
-                    failure.text());
-    return std::make_exception_ptr(
-        RemoteError(what,
-                    {.op = function_,
-                     .rank = peer_->options().rank,
-                     .peers = {static_cast<int>(peer_->card_.rank())}},
-                    peer_->card_.name(),
-                    {.type = failure.type(), .text = failure.text(), .place = failure.place()}));
-  }
-
-  std::exception_ptr error_of(const grpc::Status& status, bool refused) const {
-    const auto make = [&](CallOutcome outcome, const std::string& what) {
-      return peer_->error(
-          function_, outcome, status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED, what);
-    };
-    if (refused) {
-      return make(CallOutcome::kRefused, "it refused the call: " + status.error_message());
-    }
-    if (!broken_.empty()) {
-      return make(CallOutcome::kUnknown, "its reply is wrong: " + broken_);
-    }
-    if (cancelled_) {
-      return make(CallOutcome::kUnknown, "the call was cancelled here");
-    }
-    if (status.error_code() == grpc::StatusCode::CANCELLED) {
-      return make(CallOutcome::kUnknown, "it left the job while the call ran");
-    }
-    const int rank = static_cast<int>(peer_->card_.rank());
-    const bool late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
-    const auto& ask = peer_->options().what_became_of;
-    // The connection of a worker that dies breaks at once, and the store hears of it a moment
-    // later.
-    const std::string fate = ask ? ask(rank, late ? milliseconds(0) : kInquiry) : "";
-    if (!fate.empty()) {
-      return make(CallOutcome::kUnknown, "it " + fate);
-    }
-    if (late) {
-      return make(CallOutcome::kUnknown,
-                  fmt::format("it did not answer within {}", text::duration(took_)));
-    }
-    return make(CallOutcome::kUnknown,
-                fmt::format("the connection to it broke ({})", status.error_message()));
-  }
-
-  const std::shared_ptr<Peer> peer_;
-  const std::string function_;
-  const Deadline deadline_;
-  const Deadline::Clock::time_point start_;
   const Kind kind_;
   grpc::ClientContext context_;
   std::shared_ptr<SharedLine> line_{};
-  std::shared_ptr<MadeCall> self_{};  ///< while gRPC has it
+  std::shared_ptr<GrpcCall> self_{};  ///< while gRPC has it
 
   // Of gRPC's reactions.
   std::deque<grpc::ByteBuffer> outgoing_{};
@@ -296,17 +191,7 @@ class Peer::MadeCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, gr
   std::string broken_{};
   bool held_ = false;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Parcel> values_{};
-  std::optional<wire::Failure> thrown_{};
-  grpc::Status status_{};
-  Offers offers_{};
-  std::exception_ptr error_{};
-  std::chrono::duration<double> took_{};
-  bool ended_ = false;
-  bool refused_ = false;
-  bool stalled_ = false;
+  bool stalled_ = false;  ///< with the mutex
   std::atomic<bool> cancelled_ = false;
 };
 
@@ -359,41 +244,56 @@ void Peer::connect(const std::string& function, const Deadline& deadline) {
   }
 }
 
-std::shared_ptr<SharedLine> Peer::line() {
+Peer::Shortcut Peer::shortcut() {
   const std::lock_guard lock(mutex_);
-  if (line_ != nullptr && line_->is_abandoned()) {
-    line_.reset();
+  if (!std::exchange(shortcut_tried_, true) && options_->shared_memory_bytes > 0 &&
+      !card_.socket().empty() && options_->neighbourhood == card_.neighbourhood()) {
+    make_shortcut();
   }
-  if (line_tried_ || options_->shared_memory_bytes == 0 || card_.socket().empty() ||
-      options_->neighbourhood != card_.neighbourhood()) {
-    return line_;
+  const bool busy = shortcut_.lane != nullptr && shortcut_.lane->is_open();
+  if (!busy && shortcut_.line != nullptr && shortcut_.line->is_abandoned()) {
+    shortcut_ = {};
   }
-  line_tried_ = true;
-  line_id_ = os::random_hex(8);
-  Result<std::shared_ptr<SharedLine>> made =
-      connect_line(card_.socket(), card_.secret(), line_id_, options_->shared_memory_bytes);
-  if (!made.ok()) {
-    log::warn("[rpc.shared_memory] {}: no memory is shared with it: {}",
-              described(),
-              made.failure().what);
-    return nullptr;
+  return shortcut_;
+}
+
+void Peer::make_shortcut() {
+  const std::string id = os::random_hex(8);
+  const auto failed = [&](const Failure& why) {
+    log::warn("[rpc.shared_memory] {}: no memory is shared with it: {}", described(), why.what);
+  };
+  Result<std::shared_ptr<SharedLine>> line =
+      connect_line(card_.socket(), card_.secret(), id, options_->shared_memory_bytes);
+  if (!line.ok()) {
+    return failed(line.failure());
   }
-  line_ = *std::move(made);
-  return line_;
+  Result<std::unique_ptr<Lane>> lane = connect_lane(card_.socket(), card_.secret(), id);
+  if (!lane.ok()) {
+    return failed(lane.failure());
+  }
+  shortcut_ = {
+      .id = id, .line = *std::move(line), .lane = std::make_shared<LaneCaller>(*std::move(lane))};
 }
 
 std::shared_ptr<Pending> Peer::start(const std::string& function,
                                      Parcel arguments,
                                      const Deadline& deadline,
                                      Kind kind) {
+  if (kind == Kind::kOne) {
+    const Shortcut way = shortcut();
+    if (way.lane != nullptr && way.lane->is_open()) {
+      return way.lane->start(
+          shared_from_this(), function, std::move(arguments), deadline, way.line);
+    }
+  }
   connect(function, deadline);
-  auto call = std::make_shared<MadeCall>(shared_from_this(), function, deadline, kind);
+  auto call = std::make_shared<GrpcCall>(shared_from_this(), function, deadline, kind);
   call->start(call, std::move(arguments));
   return call;
 }
 
 Draft Peer::allocate(size_t bytes, const Deadline& deadline) {
-  if (const std::shared_ptr<SharedLine> line = this->line()) {
+  if (const std::shared_ptr<SharedLine> line = shortcut().line) {
     if (std::optional<Draft> draft = line->allocate(bytes, deadline)) {
       return *std::move(draft);
     }

@@ -22,6 +22,8 @@
 
 namespace argosy::rpc {
 
+class LaneCaller;
+
 /// Who calls, and how.
 struct CallerOptions {
   std::string name{};
@@ -62,20 +64,25 @@ class Peer final : public std::enable_shared_from_this<Peer> {
                                          const std::string& what) const;
 
  private:
-  class MadeCall;
+  class GrpcCall;
 
   void connect(const std::string& function, const Deadline& deadline);
-  /// The line to a worker of this host; nullptr: no memory is shared.
-  [[nodiscard]] std::shared_ptr<SharedLine> line();
+  /// By which a worker of this host is reached, beside gRPC.
+  struct Shortcut {
+    std::string id{};
+    std::shared_ptr<SharedLine> line{};  ///< nullptr: no memory is shared
+    std::shared_ptr<LaneCaller> lane{};  ///< nullptr: there is none
+  };
+  [[nodiscard]] Shortcut shortcut();
+  void make_shortcut();
 
   const wire::Card card_;
   const std::shared_ptr<const CallerOptions> options_;
   const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
   std::mutex mutex_;
-  bool line_tried_ = false;
-  std::string line_id_{};
-  std::shared_ptr<SharedLine> line_{};
+  bool shortcut_tried_ = false;
+  Shortcut shortcut_{};
 };
 
 }  // namespace argosy::rpc

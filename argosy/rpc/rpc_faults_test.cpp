@@ -36,6 +36,7 @@ void serve_all() {
     std::this_thread::sleep_for(1h);
   });
   serve("length", [](const Memory& memory) { return memory.size(); });
+  serve("pid", [] { return ::getpid(); });
 }
 
 void set(const char* name, const std::string& value) {
@@ -43,14 +44,14 @@ void set(const char* name, const std::string& value) {
 }
 
 /// Joins as the environment says, as under a launcher.
-void join(int rank, int size, const test::OwnedPort& port) {
+void join(int rank, int size, const test::OwnedPort& port, AgentOptions options = {}) {
   set("RANK", std::to_string(rank));
   set("WORLD_SIZE", std::to_string(size));
   set("MASTER_ADDR", "127.0.0.1");
   set("MASTER_PORT", std::to_string(port.port()));
   set("ARGOSY_TOKEN", "a1b2c3d4e5f60718");
   serve_all();
-  init_rpc("w" + std::to_string(rank));
+  init_rpc("w" + std::to_string(rank), options);
 }
 
 CallError error_of(const std::function<void()>& call) {
@@ -81,13 +82,26 @@ TEST(RpcProcesses, CallEachOtherAndLeaveTogether) {
       kProcesses);
 }
 
-TEST(RpcProcesses, AWorkerThatDiesIsNamedAndNobodyWaitsForIt) {
+/// Whether calls go through the network stack, as to another host, or through a lane.
+class Ways : public ::testing::TestWithParam<bool> {
+ protected:
+  static void join(int rank, int size, const test::OwnedPort& port) {
+    rpc::join(rank, size, port, {.shared_memory_bytes = GetParam() ? size_t{1} << 30 : 0});
+  }
+  static void open_lane(int to) { EXPECT_EQ(rpc_sync<double>(to, "add", 1, 2), 3); }
+};
+INSTANTIATE_TEST_SUITE_P(Rpc, Ways, ::testing::Bool(), [](const auto& info) {
+  return info.param ? "Lane" : "Network";
+});
+
+TEST_P(Ways, AWorkerThatDiesIsNamedAndNobodyWaitsForIt) {
   const test::OwnedPort port;
   const std::vector<RankOutcome> outcomes = test::try_run_ranks(
       3,
       [&](int rank) {
         join(rank, 3, port);
         if (rank == 0) {
+          open_lane(2);
           const auto start = std::chrono::steady_clock::now();
           const CallError during = error_of([&] { rpc_sync("w2", "die", SIGKILL); });
           EXPECT_EQ(during.outcome(), CallOutcome::kUnknown);
@@ -110,13 +124,37 @@ TEST(RpcProcesses, AWorkerThatDiesIsNamedAndNobodyWaitsForIt) {
   EXPECT_EQ(outcomes[2].signal, SIGKILL);
 }
 
-TEST(RpcProcesses, TheWorkerThatHostsTheStoreDiesToo) {
+TEST_P(Ways, ACallThatADeadWorkerHadNotReadDidNotRun) {
+  const test::OwnedPort port;
+  const std::vector<RankOutcome> outcomes = test::try_run_ranks(
+      2,
+      [&](int rank) {
+        join(rank, 2, port);
+        if (rank == 0) {
+          open_lane(1);
+          const pid_t other = rpc_sync<pid_t>(1, "pid");
+          ::kill(other, SIGSTOP);
+          const Future<double> call = rpc_async<double>(1, "add", 1, 2);
+          ::kill(other, SIGKILL);
+          const CallError error = error_of([&] { (void)call.wait(); });
+          EXPECT_EQ(error.outcome(), GetParam() ? CallOutcome::kRefused : CallOutcome::kUnknown);
+          EXPECT_THAT(error.what(), HasSubstr("it died"));
+        }
+        shutdown();
+      },
+      kProcesses);
+  EXPECT_TRUE(outcomes[0].ok()) << test::describe(outcomes[0]);
+  EXPECT_EQ(outcomes[1].signal, SIGKILL);
+}
+
+TEST_P(Ways, TheWorkerThatHostsTheStoreDiesToo) {
   const test::OwnedPort port;
   const std::vector<RankOutcome> outcomes = test::try_run_ranks(
       2,
       [&](int rank) {
         join(rank, 2, port);
         if (rank == 1) {
+          open_lane(0);
           const CallError error = error_of([&] { rpc_sync("w0", "die", SIGKILL); });
           EXPECT_THAT(error.what(), HasSubstr("worker \"w0\""));
           std::_Exit(7);  // there is no store to say goodbye to
@@ -128,7 +166,7 @@ TEST(RpcProcesses, TheWorkerThatHostsTheStoreDiesToo) {
   EXPECT_EQ(outcomes[1].exit_code, 7) << test::describe(outcomes[1]);
 }
 
-TEST(RpcProcesses, AnEndWithoutShutdownIsAGoodbye) {
+TEST_P(Ways, AnEndWithoutShutdownIsAGoodbye) {
   const test::OwnedPort port;
   const std::vector<RankOutcome> outcomes = test::try_run_ranks(
       2,

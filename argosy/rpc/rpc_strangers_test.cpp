@@ -154,6 +154,8 @@ TEST_F(Strangers, WhoSpeaksAsAWorkerIsServed) {
   EXPECT_EQ(ran_, 1);
   const std::string half(500'000, 'x');
   const Heard length = say({.messages = {beside(1'000'000).SerializeAsString(), half, half}});
+  ASSERT_TRUE(length.reply && length.reply->values().values_size() == 1)
+      << length.status.error_message();
   EXPECT_EQ(length.reply->values().values(0).natural(), 1'000'000U);
 }
 

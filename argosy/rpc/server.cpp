@@ -1,6 +1,7 @@
 #include "argosy/rpc/server.h"
 
 #include <fmt/format.h>
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -12,8 +13,6 @@
 #include <utility>
 
 #include "argosy/base/error.h"
-#include "argosy/base/strings.h"
-#include "argosy/base/text.h"
 #include "argosy/rendezvous/wire.h"
 #include "argosy/rpc/errors.h"
 #include "argosy/rpc/message.h"
@@ -23,12 +22,6 @@ namespace {
 
 namespace net = rendezvous::wire;
 
-/// A name that a stranger sent, as messages show it.
-std::string shown_name(const std::string& text) {
-  constexpr size_t kMost = 64;
-  return text::printable(std::string_view(text).substr(0, kMost));
-}
-
 Deadline to_deadline(std::chrono::system_clock::time_point at) {
   const auto now = std::chrono::system_clock::now();
   if (at - now > std::chrono::hours(24)) {  // also the largest, for which none was given
@@ -37,35 +30,17 @@ Deadline to_deadline(std::chrono::system_clock::time_point at) {
   return Deadline::after(std::chrono::ceil<std::chrono::milliseconds>(at - now));
 }
 
-void describe(const std::exception_ptr& thrown, wire::Failure& failure) {
-  constexpr size_t kLongest = size_t{64} << 10;
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const std::exception& error) {
-    failure.set_type(type_of_current_exception());
-    const std::string text = error.what();
-    const size_t end = text.find("] ");
-    const bool ours = dynamic_cast<const Error*>(&error) != nullptr && end != std::string::npos;
-    failure.set_place(ours ? text.substr(1, end - 1) : "");
-    failure.set_text(text.substr(ours ? end + 2 : 0, kLongest));
-  } catch (...) {
-    failure.set_type(type_of_current_exception());
-  }
-}
-
 }  // namespace
 
 /// One call from its first byte to its last. gRPC, the thread that runs the function and a Later
 /// hold it. All that is written goes through `waiting_` under the mutex; `busy_` says that gRPC has
 /// a write of ours, and after `over_` nothing may be started.
-class Server::ServedCall final : public grpc::ServerGenericBidiReactor,
-                                 public Answer,
-                                 public std::enable_shared_from_this<ServedCall> {
+class Server::GrpcCall final : public grpc::ServerGenericBidiReactor, public ServedCall {
  public:
-  ServedCall(Server& server, grpc::GenericCallbackServerContext* context)
-      : server_(server), context_(context), deadline_(to_deadline(context->deadline())) {}
+  GrpcCall(Server& server, grpc::GenericCallbackServerContext* context)
+      : ServedCall(to_deadline(context->deadline())), server_(server), context_(context) {}
 
-  void start(std::shared_ptr<ServedCall> self) {
+  void start(std::shared_ptr<GrpcCall> self) {
     self_ = std::move(self);
     grpc::Status admitted = context_->method() == kMethod
                                 ? server_.admission_.admit(*context_)
@@ -78,43 +53,7 @@ class Server::ServedCall final : public grpc::ServerGenericBidiReactor,
   }
 
   // Answer.
-  [[nodiscard]] const std::string& caller() const override { return request_.caller(); }
-  [[nodiscard]] Deadline deadline() const override { return deadline_; }
-  [[nodiscard]] bool cancelled() const override {
-    return cancelled_.load(std::memory_order_acquire) || deadline_.expired();
-  }
-  [[nodiscard]] Draft allocate(size_t bytes) override {
-    if (line_ != nullptr) {
-      if (std::optional<Draft> draft = line_->allocate(bytes, expiry())) {
-        return *std::move(draft);
-      }
-    }
-    return plain_draft(bytes);
-  }
-  void send(Parcel value) override {
-    // Not in shared memory: its messages are so small that nothing would hold the sender back.
-    std::deque<grpc::ByteBuffer> messages = to_messages(std::move(value), nullptr, nullptr);
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return stopped_ || (waiting_.empty() && !busy_); });
-    if (stopped_) {
-      throw CallError("rpc.stream",
-                      fmt::format("worker \"{}\" does not wait for more: it has stopped the call, "
-                                  "ended or waited too long",
-                                  caller()),
-                      {.op = function_name()},
-                      caller(),
-                      CallOutcome::kUnknown);
-    }
-    std::ranges::move(messages, std::back_inserter(waiting_));
-    advance(lock);
-  }
-  void finish(Parcel result) override {
-    end(to_messages(std::move(result), nullptr, line_.get()), grpc::Status::OK);
-  }
   void finish_stream() override { end({}, grpc::Status::OK); }
-  void fail(const std::exception_ptr& error) override {
-    end(to_messages(Parcel(), error, nullptr), grpc::Status::OK);
-  }
   void refuse(const std::string& why) override {
     refuse_with({grpc::StatusCode::INVALID_ARGUMENT, why});
   }
@@ -125,6 +64,28 @@ class Server::ServedCall final : public grpc::ServerGenericBidiReactor,
   }
 
  private:
+  // ServedCall.
+  void send_value(Result value) override {
+    std::deque<grpc::ByteBuffer> messages = value.leaving.messages(value.reply);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopped_ || (waiting_.empty() && !busy_); });
+    if (stopped_) {
+      throw CallError("rpc.stream",
+                      fmt::format("worker \"{}\" does not wait for more: it has stopped the call, "
+                                  "ended or waited too long",
+                                  caller()),
+                      {.op = function()},
+                      caller(),
+                      CallOutcome::kUnknown);
+    }
+    std::ranges::move(messages, std::back_inserter(waiting_));
+    advance(lock);
+  }
+  void end_with(Result result) override {
+    end(result.leaving.messages(result.reply), grpc::Status::OK);
+  }
+  void give_up() override { end({}, grpc::Status::CANCELLED); }
+
   // Reactions.
   void OnReadDone(bool ok) override {
     if (!ok) {
@@ -148,84 +109,33 @@ class Server::ServedCall final : public grpc::ServerGenericBidiReactor,
         refuse("the request cannot be read");
         return;
       }
-      request_ = *std::move(request);
-      if (!request_.line().empty() && server_.landing_ != nullptr) {
-        line_ = server_.landing_->line(request_.line());
-      }
-      coming_.emplace(request_.memories(), line_.get(), server_.options_.largest_call_bytes);
+      begin(*std::move(request));
     } else {
       coming_->take(incoming_);
     }
     incoming_.Clear();
-    if (coming_->is_whole()) {
-      dispatch();
-    } else {
+    if (!coming_->is_whole()) {
       StartRead(&incoming_);
+      return;
     }
-  }
-
-  void dispatch() {
     started_ = true;
-    served_ = server_.functions_.find(request_.function());
-    if (served_ == nullptr) {
-      refuse(no_such_function());
-      return;
+    set_memories(std::move(*coming_).memories());
+    const std::shared_ptr<ServedCall> self = shared_from_this();
+    if (server_.dispatcher_->admit(self)) {
+      server_.dispatcher_->queue(self);
     }
-    arguments_.values().Swap(request_.mutable_arguments());
-    arguments_.memories() = std::move(*coming_).memories();
-    if (served_->options.quick) {
-      run();
-      return;
-    }
-    if (server_.queued_.fetch_add(1) >= server_.options_.most_queued_calls) {
-      server_.queued_.fetch_sub(1);
-      refuse(fmt::format("{} calls wait already (AgentOptions::most_queued_calls)",
-                         server_.options_.most_queued_calls));
-      return;
-    }
-    (void)server_.pool_->submit([self = shared_from_this()] {
-      self->server_.queued_.fetch_sub(1);
-      if (self->cancelled()) {
-        self->end({}, grpc::Status::CANCELLED);
-      } else {
-        self->run();
+  }
+
+  void begin(wire::Request request) {
+    std::shared_ptr<SharedLine> line;
+    if (!request.line().empty() && server_.landing_ != nullptr) {
+      line = server_.landing_->line(request.line());
+      if (request.brings_lane()) {
+        server_.open_lane(request.line(), line);
       }
-    });
-  }
-
-  void run() {
-    served_->handler(shared_from_this(), arguments_);
-    arguments_ = Parcel();
-  }
-
-  [[nodiscard]] std::string no_such_function() const {
-    const std::vector<std::string> names = server_.functions_.names();
-    const std::optional<std::string> close = strings::closest(function_name(), names);
-    return fmt::format("it serves no function \"{}\"{}. It serves {}",
-                       shown_name(function_name()),
-                       close ? fmt::format("; did you mean \"{}\"?", *close) : "",
-                       names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
-  }
-  [[nodiscard]] const std::string& function_name() const { return request_.function(); }
-
-  /// What the caller has not claimed by then it will not claim.
-  [[nodiscard]] Deadline expiry() const {
-    return Deadline::after(deadline_.remaining() + std::chrono::seconds(1));
-  }
-
-  std::deque<grpc::ByteBuffer> to_messages(Parcel result,
-                                           const std::exception_ptr& error,
-                                           SharedLine* line) {
-    wire::Reply reply;
-    if (error != nullptr) {
-      describe(error, *reply.mutable_failure());
-    } else {
-      reply.mutable_values()->Swap(&result.values());
     }
-    Leaving leaving(std::move(result.memories()), line, expiry());
-    leaving.describe(*reply.mutable_memories());
-    leaving.offers().keep();
-    return leaving.messages(reply);
+    set_request(std::move(request), std::move(line));
+    coming_.emplace(this->request().memories(), this->line(), server_.options_.largest_call_bytes);
   }
 
   void OnWriteDone(bool ok) override {
@@ -240,7 +150,7 @@ class Server::ServedCall final : public grpc::ServerGenericBidiReactor,
   void OnCancel() override { end({}, grpc::Status::CANCELLED, /*drop=*/true); }
 
   void OnDone() override {
-    const std::shared_ptr<ServedCall> self = std::move(self_);
+    const std::shared_ptr<GrpcCall> self = std::move(self_);
     leave();
   }
 
@@ -269,7 +179,7 @@ class Server::ServedCall final : public grpc::ServerGenericBidiReactor,
 
   void stop() {
     stopped_ = true;
-    cancelled_.store(true, std::memory_order_release);
+    set_cancelled();
     waiting_.clear();
     changed_.notify_all();
   }
@@ -305,16 +215,11 @@ class Server::ServedCall final : public grpc::ServerGenericBidiReactor,
 
   Server& server_;
   grpc::GenericCallbackServerContext* const context_;  ///< until over_
-  const Deadline deadline_;
-  std::shared_ptr<ServedCall> self_{};  ///< while gRPC has it
+  std::shared_ptr<GrpcCall> self_{};                   ///< while gRPC has it
 
-  // Of gRPC's reactions, which come one after the other, and then of the function.
+  // Of gRPC's reactions, which come one after the other.
   grpc::ByteBuffer incoming_{};
-  wire::Request request_{};
-  std::shared_ptr<SharedLine> line_{};
   std::optional<Coming> coming_{};
-  std::shared_ptr<const Functions::Served> served_{};
-  Parcel arguments_{};
   bool started_ = false;
 
   std::mutex mutex_;
@@ -325,7 +230,6 @@ class Server::ServedCall final : public grpc::ServerGenericBidiReactor,
   bool busy_ = false;
   bool over_ = false;
   bool stopped_ = false;
-  std::atomic<bool> cancelled_ = false;
 };
 
 /// Knows the calls that are under way, so that they end when the server closes.
@@ -335,8 +239,8 @@ class Server::Service final : public grpc::CallbackGenericService {
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
-    auto call = std::make_shared<ServedCall>(server_, context);
-    ServedCall* const reactor = call.get();
+    auto call = std::make_shared<GrpcCall>(server_, context);
+    GrpcCall* const reactor = call.get();
     {
       const std::lock_guard lock(mutex_);
       calls_[reactor] = call;
@@ -345,22 +249,22 @@ class Server::Service final : public grpc::CallbackGenericService {
     return reactor;
   }
 
-  void remove(ServedCall* call) {
+  void remove(GrpcCall* call) {
     const std::lock_guard lock(mutex_);
     calls_.erase(call);
   }
 
   void abandon_all() {
-    std::vector<std::shared_ptr<ServedCall>> all;
+    std::vector<std::shared_ptr<GrpcCall>> all;
     {
       const std::lock_guard lock(mutex_);
       for (const auto& [reactor, call] : calls_) {
-        if (std::shared_ptr<ServedCall> alive = call.lock()) {
+        if (std::shared_ptr<GrpcCall> alive = call.lock()) {
           all.push_back(std::move(alive));
         }
       }
     }
-    for (const std::shared_ptr<ServedCall>& call : all) {
+    for (const std::shared_ptr<GrpcCall>& call : all) {
       call->abandon();
     }
   }
@@ -368,21 +272,21 @@ class Server::Service final : public grpc::CallbackGenericService {
  private:
   Server& server_;
   std::mutex mutex_;
-  std::map<ServedCall*, std::weak_ptr<ServedCall>> calls_{};
+  std::map<GrpcCall*, std::weak_ptr<GrpcCall>> calls_{};
 };
 
-void Server::ServedCall::leave() {
+void Server::GrpcCall::leave() {
   server_.service_->remove(this);
 }
 
 Server::Server(const ServerOptions& options, Functions functions)
     : options_(options),
-      functions_(std::move(functions)),
       landing_(options.shared_memory_bytes > 0
                    ? std::make_unique<Landing>(options.shared_memory_bytes)
                    : nullptr),
       admission_("rpc.server", "call", options.token),
-      pool_(std::make_unique<ThreadPool>(static_cast<size_t>(options.threads), "argosy-rpc")),
+      dispatcher_(std::make_unique<Dispatcher>(
+          std::move(functions), options.threads, options.most_queued_calls)),
       service_(std::make_unique<Service>(*this)) {
   net::prepare_grpc();
   const std::vector<std::string> addresses =
@@ -404,10 +308,30 @@ Server::Server(const ServerOptions& options, Functions functions)
 }
 
 Server::~Server() {
+  std::map<std::string, std::unique_ptr<LaneServer>> lanes;
+  {
+    const std::lock_guard lock(lanes_mutex_);
+    lanes.swap(lanes_);
+    closing_ = true;
+  }
+  for (const auto& [id, lane] : lanes) {
+    lane->close();
+  }
   service_->abandon_all();
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
   server_->Wait();
-  pool_.reset();  // waits for functions that still run
+  lanes.clear();  // waits for functions that still run
+  dispatcher_.reset();
+}
+
+void Server::open_lane(const std::string& id, const std::shared_ptr<SharedLine>& line) {
+  const std::lock_guard lock(lanes_mutex_);
+  if (closing_ || lanes_.contains(id)) {
+    return;
+  }
+  std::erase_if(lanes_, [](const auto& lane) { return lane.second->is_closed(); });
+  lanes_[id] = std::make_unique<LaneServer>(
+      landing_->lane(id), line, *dispatcher_, options_.largest_call_bytes);
 }
 
 }  // namespace argosy::rpc

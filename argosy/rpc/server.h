@@ -1,19 +1,18 @@
 #pragma once
 
-#include <grpcpp/generic/async_generic_service.h>
-
-#include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 
-#include "argosy/base/deadline.h"
-#include "argosy/base/thread_pool.h"
 #include "argosy/rendezvous/admission.h"
 #include "argosy/rendezvous/tls.h"
 #include "argosy/rpc/functions.h"
+#include "argosy/rpc/landing.h"
+#include "argosy/rpc/lane_server.h"
+#include "argosy/rpc/served_call.h"
 #include "argosy/rpc/shared_line.h"
 
 namespace grpc {
@@ -54,14 +53,19 @@ class Server final {
 
  private:
   class Service;
-  class ServedCall;
+  class GrpcCall;
+
+  /// Serves the lane of that name, which its caller has brought.
+  /// Errors: RendezvousError when it does not come.
+  void open_lane(const std::string& id, const std::shared_ptr<SharedLine>& line);
 
   const ServerOptions options_;
-  const Functions functions_;
   const std::unique_ptr<Landing> landing_;
   const rendezvous::wire::Admission admission_;
-  std::atomic<size_t> queued_ = 0;
-  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::mutex lanes_mutex_;
+  std::map<std::string, std::unique_ptr<LaneServer>> lanes_{};
+  bool closing_ = false;
   std::unique_ptr<Service> service_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;

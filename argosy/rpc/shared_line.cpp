@@ -1,17 +1,16 @@
 #include "argosy/rpc/shared_line.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "argosy/base/error.h"
-#include "argosy/base/strings.h"
-#include "argosy/os/random.h"
+#include "argosy/os/unix_socket.h"
 
 namespace argosy::rpc {
 namespace {
@@ -20,7 +19,8 @@ using namespace std::chrono_literals;
 
 constexpr size_t kLine = 64;  ///< blocks begin and end with cache lines
 constexpr size_t kSmallestSegment = size_t{64} << 20;
-constexpr auto kPromptly = 2s;  ///< what was said to come has been sent already
+/// What was said to come has been sent already.
+constexpr auto kPromptly = 2s;
 
 /// The reader claims what is offered, and frees it.
 enum class State : uint64_t { kFree, kOffered, kClaimed };
@@ -216,63 +216,7 @@ Memory SharedLine::claim(const Place& place, size_t bytes) {
 }
 
 bool SharedLine::is_abandoned() const {
-  pollfd poll{.fd = socket_.get(), .events = 0, .revents = 0};
-  return ::poll(&poll, 1, 0) == 1 && (poll.revents & (POLLHUP | POLLERR)) != 0;
-}
-
-Landing::Landing(size_t most_bytes)
-    : most_bytes_(most_bytes),
-      name_("argosy/rpc/" + os::random_hex(16)),
-      secret_(os::random_hex(16)),
-      listener_(os::MessageListener::listen(name_).or_throw<Error>("rpc.shared_memory")) {}
-
-/// A caller of this user that knows the secret names its line. Another one is let go.
-void Landing::admit(os::UniqueFd socket) {
-  const Result<uid_t> user = os::user_of_peer(socket.get());
-  if (!user.ok() || *user != ::geteuid()) {
-    return;
-  }
-  const Result<os::Message> hello = os::receive_message(socket.get(), Deadline::after(kPromptly));
-  const std::vector<std::string> words =
-      hello.ok() ? strings::split(hello->text, ' ') : std::vector<std::string>();
-  if (words.size() == 2 && strings::equal_constant_time(words[0], secret_)) {
-    lines_.try_emplace(words[1], std::make_shared<SharedLine>(std::move(socket), most_bytes_));
-  }
-}
-
-void Landing::drop_abandoned() {
-  std::erase_if(lines_, [](const auto& line) { return line.second->is_abandoned(); });
-}
-
-std::shared_ptr<SharedLine> Landing::line(const std::string& id) {
-  const std::lock_guard lock(mutex_);
-  const Deadline deadline = Deadline::after(kPromptly);
-  for (;;) {
-    const auto found = lines_.find(id);
-    if (found != lines_.end()) {
-      return found->second;
-    }
-    drop_abandoned();
-    Result<os::UniqueFd> caller = listener_.accept(deadline);
-    if (!caller.ok()) {
-      not_there("the caller did not bring its memory: " + caller.failure().what);
-    }
-    admit(*std::move(caller));
-  }
-}
-
-Result<std::shared_ptr<SharedLine>> connect_line(const std::string& socket,
-                                                 const std::string& secret,
-                                                 const std::string& id,
-                                                 size_t most_bytes) {
-  Result<os::UniqueFd> fd = os::connect_messages(socket);
-  if (!fd.ok()) {
-    return std::move(fd).failure();
-  }
-  if (Status sent = os::send_message(fd->get(), secret + " " + id); !sent.ok()) {
-    return std::move(sent).failure();
-  }
-  return std::make_shared<SharedLine>(*std::move(fd), most_bytes);
+  return os::is_hung_up(socket_.get());
 }
 
 }  // namespace argosy::rpc

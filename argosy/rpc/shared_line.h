@@ -6,14 +6,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "argosy/base/deadline.h"
 #include "argosy/os/fd.h"
 #include "argosy/os/memory.h"
-#include "argosy/os/unix_socket.h"
 #include "argosy/rpc/memory.h"
 
 namespace argosy::rpc {
@@ -101,34 +98,5 @@ class SharedLine::Block final {
   const Place place_;
   const Deadline expires_;
 };
-
-/// Where processes of this host bring their ends of lines. Internal to the room.
-class Landing final {
- public:
-  explicit Landing(size_t most_bytes);
-
-  [[nodiscard]] const std::string& socket() const { return name_; }
-  [[nodiscard]] const std::string& secret() const { return secret_; }
-  /// Returns the line that its other end calls `id`.
-  /// Errors: RendezvousError when nobody brings it soon.
-  [[nodiscard]] std::shared_ptr<SharedLine> line(const std::string& id);
-
- private:
-  void admit(os::UniqueFd socket);
-  void drop_abandoned();
-
-  const size_t most_bytes_;
-  const std::string name_;
-  const std::string secret_;
-  const os::MessageListener listener_;
-  std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<SharedLine>> lines_{};
-};
-
-/// Returns our end of a new line to the Landing of that socket.
-[[nodiscard]] Result<std::shared_ptr<SharedLine>> connect_line(const std::string& socket,
-                                                               const std::string& secret,
-                                                               const std::string& id,
-                                                               size_t most_bytes);
 
 }  // namespace argosy::rpc

@@ -11,6 +11,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/os/unix_socket.h"
+#include "argosy/rpc/landing.h"
 
 namespace argosy::rpc {
 namespace {
