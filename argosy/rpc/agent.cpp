@@ -155,6 +155,11 @@ class Agent::Impl final {
     return peer;
   }
 
+  std::string fate_of(const Target& to, milliseconds patience) {
+    return meeting_->what_became_of(to.rank >= 0 ? to.rank : rank_of(to.name), patience);
+  }
+  [[nodiscard]] std::shared_ptr<rendezvous::Store> store() const { return joined_.store; }
+
   void shutdown(const Deadline& deadline) {
     for (const std::shared_ptr<Pending>& call : running()) {
       (void)call->wait(deadline);
@@ -298,6 +303,13 @@ std::vector<WorkerInfo> Agent::workers() {
     all.push_back(worker(rank));
   }
   return all;
+}
+
+std::string Agent::fate_of(const Target& worker, milliseconds patience) {
+  return impl_->fate_of(worker, patience);
+}
+std::shared_ptr<rendezvous::Store> Agent::store() const {
+  return impl_->store();
 }
 
 void Agent::shutdown(milliseconds timeout) {

@@ -147,6 +147,11 @@ class Agent final {
   [[nodiscard]] WorkerInfo worker(int rank);
   [[nodiscard]] WorkerInfo worker() { return worker(rank()); }  ///< this process
   [[nodiscard]] std::vector<WorkerInfo> workers();
+  /// Says what became of a worker: "died (…)", "has left the job". "": nothing is known, so it
+  /// lives, or it is gone and nobody knows yet. Looks for at most `patience`.
+  [[nodiscard]] std::string fate_of(const Target& worker, std::chrono::milliseconds patience = {});
+  /// The job's store, where the workers have met.
+  [[nodiscard]] std::shared_ptr<rendezvous::Store> store() const;
 
   /// Waits until this worker's calls have ended and all workers have called it too, or have died;
   /// then leaves. Idempotent. Errors: TimeoutError naming the workers that did not come.

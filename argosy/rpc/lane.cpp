@@ -233,14 +233,16 @@ std::optional<Ring::Frame> Lane::Reading::await(const std::function<bool()>& don
   }
 }
 
+/// It looks once more after it has let go: a thread that was rung for a frame meanwhile, and found
+/// that somebody reads, sleeps again and relies on this one.
 bool Lane::Reading::leave() {
   become(kAway);
-  if (!lane_->in_.is_empty() && !lane_->is_closed_here()) {
-    become(kLooking);
-    return false;
-  }
   right_.unlock();
-  return true;
+  if (lane_->in_.is_empty() || lane_->is_closed_here() || !right_.try_lock()) {
+    return true;
+  }
+  become(kLooking);
+  return false;
 }
 
 template <typename Proto>

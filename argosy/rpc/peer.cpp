@@ -4,6 +4,7 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/client_callback.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <optional>
@@ -25,8 +26,10 @@ namespace {
 namespace net = rendezvous::wire;
 using std::chrono::milliseconds;
 
-/// How long a caller that waits for a connection does not look whether the worker is gone.
-constexpr milliseconds kConnectSlice{200};
+/// How long a caller that waits for a connection does not look whether the worker is gone: at
+/// first, and at most.
+constexpr milliseconds kFirstSlice{5};
+constexpr milliseconds kLongestSlice{200};
 /// Values of a stream that wait here, before the worker has to wait.
 constexpr size_t kWindow = 16;
 
@@ -225,8 +228,9 @@ std::exception_ptr Peer::error(const std::string& function,
 /// and could have been sent or not.
 void Peer::connect(const std::string& function, const Deadline& deadline) {
   const int rank = static_cast<int>(card_.rank());
-  while (channel_->GetState(true) != GRPC_CHANNEL_READY) {
-    if (channel_->WaitForConnected(net::to_grpc(deadline.sooner(Deadline::after(kConnectSlice))))) {
+  for (milliseconds slice = kFirstSlice; channel_->GetState(true) != GRPC_CHANNEL_READY;
+       slice = std::min(2 * slice, kLongestSlice)) {
+    if (channel_->WaitForConnected(net::to_grpc(deadline.sooner(Deadline::after(slice))))) {
       return;
     }
     const std::string fate =

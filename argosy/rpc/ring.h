@@ -39,8 +39,8 @@ class Ring final {
   /// cannot be.
   [[nodiscard]] std::optional<Frame> take();
 
-  /// True if take() would return nullopt.
-  [[nodiscard]] bool is_empty() const { return control_.written.load() == at_; }
+  /// True if all that was written has been read. Any thread of the reader may ask.
+  [[nodiscard]] bool is_empty() const { return control_.written.load() == control_.read.load(); }
   /// Returns how many bytes this side has written, or read.
   [[nodiscard]] uint64_t position() const { return at_; }
   /// Returns how many bytes the reader has read.
