@@ -1,0 +1,303 @@
+#include "argosy/ps/partition.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/ps/row_sum.h"
+
+namespace argosy::ps {
+
+Partition::Partition(TableSet tables, const PartitionOptions& options)
+    : tables_(std::move(tables)),
+      options_(options),
+      range_(shards_of(options.number, options.count)),
+      workers_(static_cast<size_t>(options.workers)),
+      collected_(static_cast<size_t>(options.workers)) {
+  for (const SparseOptions& table : tables_.sparse) {
+    std::vector<RowTable>& shards = sparse_.emplace_back();
+    for (int s = 0; s < range_.count(); ++s) {
+      shards.emplace_back(table);
+    }
+  }
+  const std::vector<int> shards = dense_shards(tables_.dense);
+  for (size_t i = 0; i < shards.size(); ++i) {
+    if (shards[i] < range_.first || shards[i] >= range_.last) {
+      continue;
+    }
+    const DenseOptions& parameter = tables_.dense[i];
+    dense_here_.push_back(i);
+    DenseParameter& here = dense_.emplace_back();
+    here.weights = parameter.initial;
+    here.state.resize(parameter.rule->state_size(parameter.initial.size()));
+    parameter.rule->begin(here.state);
+    dense_size_ += here.weights.size();
+  }
+}
+
+RowTable& Partition::shard(uint32_t table, int shard) {
+  return sparse_[table][static_cast<size_t>(shard - range_.first)];
+}
+
+size_t Partition::rows(uint32_t table) const {
+  size_t rows = 0;
+  for (const RowTable& shard : sparse_[table]) {
+    rows += shard.rows();
+  }
+  return rows;
+}
+
+size_t Partition::bytes(uint32_t table) const {
+  size_t bytes = 0;
+  for (const RowTable& shard : sparse_[table]) {
+    bytes += shard.bytes();
+  }
+  return bytes;
+}
+
+template <typename Rows>
+void Partition::check_ids(const Rows& rows) const {
+  ARGOSY_CHECK(rows.table < tables_.sparse.size(),
+               "ps.request",
+               "there is no table {}: there are {}",
+               rows.table,
+               tables_.sparse.size());
+  size_t count = 0;
+  for (const uint32_t in_shard : rows.counts) {
+    count += in_shard;
+  }
+  const std::span<const uint64_t> ids = rows.ids.template as<uint64_t>();
+  ARGOSY_CHECK(rows.counts.size() == static_cast<size_t>(range_.count()) && count == ids.size(),
+               "ps.request",
+               "table \"{}\": {} ids in {} shards were said, and {} came for {}",
+               tables_.sparse[rows.table].name,
+               count,
+               rows.counts.size(),
+               ids.size(),
+               range_.count());
+  size_t at = 0;
+  for (size_t s = 0; s < rows.counts.size(); ++s) {
+    for (const size_t end = at + rows.counts[s]; at < end; ++at) {
+      ARGOSY_CHECK(shard_of(ids[at]) == range_.first + static_cast<int>(s),
+                   "ps.request",
+                   "table \"{}\": id {} is not of shard {}",
+                   tables_.sparse[rows.table].name,
+                   ids[at],
+                   range_.first + static_cast<int>(s));
+    }
+  }
+}
+
+void Partition::check(const PushRequest& request) const {
+  for (const RowsPushed& rows : request.rows) {
+    check_ids(rows);
+    const size_t n = rows.ids.size() / sizeof(uint64_t);
+    const size_t dim = tables_.sparse[rows.table].dim;
+    ARGOSY_CHECK(rows.gradients.as<float>().size() == n * dim &&
+                     (rows.shows.size() == 0 || rows.shows.as<float>().size() == n) &&
+                     (rows.clicks.size() == 0 || rows.clicks.as<float>().size() == n),
+                 "ps.request",
+                 "table \"{}\": expected gradients of [{}, {}], got {} bytes, with {} of shows and "
+                 "{} of clicks",
+                 tables_.sparse[rows.table].name,
+                 n,
+                 dim,
+                 rows.gradients.size(),
+                 rows.shows.size(),
+                 rows.clicks.size());
+  }
+  ARGOSY_CHECK(request.dense_lr.empty() ? request.dense.size() == 0
+                                        : request.dense_lr.size() == dense_.size() &&
+                                              request.dense.as<float>().size() == dense_size_,
+               "ps.request",
+               "expected {} dense parameters of {} numbers together, got {} and {} bytes",
+               dense_.size(),
+               dense_size_,
+               request.dense_lr.size(),
+               request.dense.size());
+}
+
+void Partition::push(const PushRequest& request) {
+  ARGOSY_CHECK(request.worker < workers_.size(),
+               "ps.request",
+               "there is no worker {}: there are {}",
+               request.worker,
+               workers_.size());
+  WorkerState& worker = workers_[request.worker];
+  if (request.number < worker.pushes) {
+    return;
+  }
+  ARGOSY_CHECK(request.number == worker.pushes,
+               "ps.request",
+               "worker {}: push {} came before push {}",
+               request.worker,
+               request.number,
+               worker.pushes);
+  check(request);
+  if (options_.mode == UpdateMode::kSync) {
+    ARGOSY_CHECK(!collected_[request.worker],
+                 "ps.request",
+                 "worker {} pushed twice in one step",
+                 request.worker);
+    collected_[request.worker] = request;
+    ++worker.pushes;
+    finish_step();
+    return;
+  }
+  ++worker.pushes;
+  ++updates_;
+  if (options_.mode == UpdateMode::kGeo) {
+    for (const RowsPushed& rows : request.rows) {
+      add_rows(rows);
+    }
+    add_dense(request);
+  } else {
+    const PushRequest* const one = &request;
+    apply({&one, 1});
+  }
+}
+
+void Partition::finish_step() {
+  std::vector<const PushRequest*> all;
+  for (const std::optional<PushRequest>& one : collected_) {
+    if (!one) {
+      return;
+    }
+    all.push_back(&*one);
+  }
+  apply(all);
+  ++updates_;
+  collected_.assign(workers_.size(), std::nullopt);
+}
+
+void Partition::apply(std::span<const PushRequest* const> of_workers) {
+  for (uint32_t table = 0; table < tables_.sparse.size(); ++table) {
+    std::vector<const RowsPushed*> parts(of_workers.size());
+    bool any = false;
+    for (size_t w = 0; w < of_workers.size(); ++w) {
+      for (const RowsPushed& rows : of_workers[w]->rows) {
+        if (rows.table == table) {
+          parts[w] = &rows;
+          any = true;
+        }
+      }
+    }
+    if (any) {
+      apply_rows(table, parts);
+    }
+  }
+  apply_dense(of_workers);
+}
+
+/// The average over the workers, where those that have no gradient of a row count as zeros.
+void Partition::apply_rows(uint32_t table, std::span<const RowsPushed* const> of_workers) {
+  for (int s = range_.first; s < range_.last; ++s) {
+    const RowSum sum(of_workers, static_cast<size_t>(s - range_.first), tables_.sparse[table].dim);
+    shard(table, s).push(sum.push());
+  }
+}
+
+void Partition::apply_dense(std::span<const PushRequest* const> of_workers) {
+  std::vector<const float*> gradients;
+  for (const PushRequest* const one : of_workers) {
+    gradients.push_back(one->dense_lr.empty() ? nullptr : one->dense.as<float>().data());
+  }
+  const auto first =
+      std::ranges::find_if(of_workers, [](const auto* one) { return !one->dense_lr.empty(); });
+  if (first == of_workers.end()) {
+    return;
+  }
+  std::vector<float> average(dense_size_);
+  average_of(gradients, average);
+  size_t at = 0;
+  for (size_t i = 0; i < dense_.size(); ++i) {
+    const RowUpdate update{.weights = dense_[i].weights.data(),
+                           .state = dense_[i].state.data(),
+                           .gradient = &average[at]};
+    const size_t size = dense_[i].weights.size();
+    tables_.dense[dense_here_[i]].rule->update({&update, 1}, size, (*first)->dense_lr[i]);
+    at += size;
+  }
+}
+
+void Partition::add_rows(const RowsPushed& rows) {
+  const size_t dim = tables_.sparse[rows.table].dim;
+  const std::span<const uint64_t> ids = rows.ids.as<uint64_t>();
+  const std::span<const float> differences = rows.gradients.as<float>();
+  size_t at = 0;
+  for (size_t s = 0; s < rows.counts.size(); ++s) {
+    sparse_[rows.table][s].add(ids.subspan(at, rows.counts[s]),
+                               differences.subspan(at * dim, rows.counts[s] * dim));
+    at += rows.counts[s];
+  }
+}
+
+void Partition::add_dense(const PushRequest& request) {
+  const std::span<const float> differences = request.dense.as<float>();
+  size_t at = 0;
+  for (DenseParameter& parameter : dense_) {
+    for (float& weight : parameter.weights) {
+      weight += at < differences.size() ? differences[at++] : 0.0F;
+    }
+  }
+}
+
+uint64_t Partition::slowest() const {
+  uint64_t least = UINT64_MAX;
+  for (const WorkerState& worker : workers_) {
+    least = worker.gone ? least : std::min(least, worker.pushes);
+  }
+  return least;
+}
+
+bool Partition::must_wait(const PullRequest& request) const {
+  switch (options_.mode) {
+    case UpdateMode::kSync:
+      return updates_ < request.pushes;
+    case UpdateMode::kHalfAsync:
+      return request.pushes > options_.staleness && slowest() < request.pushes - options_.staleness;
+    case UpdateMode::kAsync:
+    case UpdateMode::kGeo:
+      return false;
+  }
+  return false;
+}
+
+void Partition::forget_worker(uint32_t worker) {
+  if (worker < workers_.size()) {
+    workers_[worker].gone = true;
+  }
+}
+
+size_t Partition::size_of(const PullRequest& request) const {
+  size_t size = request.dense ? dense_size_ : 0;
+  for (const RowsWanted& rows : request.rows) {
+    check_ids(rows);
+    size += rows.ids.size() / sizeof(uint64_t) * tables_.sparse[rows.table].dim;
+  }
+  return size;
+}
+
+void Partition::pull(const PullRequest& request, std::span<float> out) const {
+  size_t to = 0;
+  for (const RowsWanted& rows : request.rows) {
+    const size_t dim = tables_.sparse[rows.table].dim;
+    const std::span<const uint64_t> ids = rows.ids.as<uint64_t>();
+    size_t at = 0;
+    for (size_t s = 0; s < rows.counts.size(); ++s) {
+      const size_t count = rows.counts[s];
+      sparse_[rows.table][s].pull(ids.subspan(at, count), out.subspan(to, count * dim));
+      at += count;
+      to += count * dim;
+    }
+  }
+  if (request.dense) {
+    for (const DenseParameter& parameter : dense_) {
+      std::ranges::copy(parameter.weights, out.subspan(to).begin());
+      to += parameter.weights.size();
+    }
+  }
+}
+
+}  // namespace argosy::ps

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "argosy/ps/requests.h"
+#include "argosy/ps/row_table.h"
+#include "argosy/ps/shards.h"
+#include "argosy/ps/tables.h"
+
+namespace argosy::ps {
+
+/// When a server applies what workers push, and what they see.
+enum class UpdateMode : uint8_t {
+  kSync,       ///< when all have pushed: the average, as with collectives
+  kAsync,      ///< at once
+  kHalfAsync,  ///< at once, but nobody is more than `staleness` pushes ahead of the slowest
+  kGeo,        ///< at once, as a difference that is added: the workers have trained by themselves
+};
+
+struct PartitionOptions {
+  int number = 0;
+  int count = 1;  ///< of all partitions: as many as there are servers
+  int workers = 1;
+  UpdateMode mode = UpdateMode::kSync;
+  uint64_t staleness = 0;  ///< with kHalfAsync
+};
+
+/// Some of the shards, those that one server begins with. What it holds is a function of the
+/// pushes, in their order; pulls change nothing. Not thread-safe, but for the functions that are
+/// const.
+class Partition final {
+ public:
+  /// Errors: UsageError for tables that cannot be.
+  Partition(TableSet tables, const PartitionOptions& options);
+
+  /// Takes a push; one that was taken before changes nothing.
+  /// Errors: UsageError for one that does not fit the tables, or of which an earlier one is
+  /// missing. It is then not applied.
+  void push(const PushRequest& request);
+  /// True when a pull has to wait for pushes of others.
+  [[nodiscard]] bool must_wait(const PullRequest& request) const;
+  /// Returns how many floats a pull gives. Errors: UsageError for one that does not fit the tables.
+  [[nodiscard]] size_t size_of(const PullRequest& request) const;
+  /// Writes what a pull gives.
+  void pull(const PullRequest& request, std::span<float> out) const;
+  /// A worker that is gone is not waited for, except in kSync.
+  void forget_worker(uint32_t worker);
+
+  [[nodiscard]] const TableSet& tables() const { return tables_; }
+  [[nodiscard]] const PartitionOptions& options() const { return options_; }
+  [[nodiscard]] const ShardRange& shards() const { return range_; }
+  /// Returns the dense parameters that lie here, by their numbers in TableSet::dense.
+  [[nodiscard]] const std::vector<size_t>& dense() const { return dense_here_; }
+  [[nodiscard]] RowTable& shard(uint32_t table, int shard);
+  /// Of a sparse table, here.
+  [[nodiscard]] size_t rows(uint32_t table) const;
+  [[nodiscard]] size_t bytes(uint32_t table) const;
+  /// Updates that were applied: of all workers together in kSync, else of each.
+  [[nodiscard]] uint64_t updates() const { return updates_; }
+
+ private:
+  struct DenseParameter {
+    std::vector<float> weights{};
+    std::vector<float> state{};
+  };
+  struct WorkerState {
+    uint64_t pushes = 0;
+    bool gone = false;
+  };
+
+  void check(const PushRequest& request) const;
+  template <typename Rows>
+  void check_ids(const Rows& rows) const;
+  void apply(std::span<const PushRequest* const> of_workers);
+  void apply_rows(uint32_t table, std::span<const RowsPushed* const> of_workers);
+  void apply_dense(std::span<const PushRequest* const> of_workers);
+  void add_rows(const RowsPushed& rows);
+  void add_dense(const PushRequest& request);
+  void finish_step();
+  [[nodiscard]] uint64_t slowest() const;
+
+  const TableSet tables_;
+  const PartitionOptions options_;
+  const ShardRange range_;
+  std::vector<std::vector<RowTable>> sparse_{};  ///< by table, then shard
+  std::vector<size_t> dense_here_{};
+  std::vector<DenseParameter> dense_{};
+  size_t dense_size_ = 0;
+  std::vector<WorkerState> workers_;
+  std::vector<std::optional<PushRequest>> collected_{};  ///< kSync: of the step that is not whole
+  uint64_t updates_ = 0;
+};
+
+}  // namespace argosy::ps

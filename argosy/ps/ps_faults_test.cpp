@@ -1,0 +1,257 @@
+// Servers that die, as processes of their own.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/env.h"
+#include "argosy/base/error.h"
+#include "argosy/os/memory.h"
+#include "argosy/ps/first_row.h"
+#include "argosy/ps/table_client.h"
+#include "argosy/ps/table_server.h"
+
+#include "tests/support/owned_port.h"
+#include "tests/support/run_ranks.h"
+
+namespace argosy::ps {
+namespace {
+
+using namespace std::chrono_literals;
+using test::RankOutcome;
+
+constexpr size_t kDim = 4;
+constexpr uint64_t kRows = 200;
+constexpr int kSteps = 150;
+
+void set(const char* name, const std::string& value) {
+  ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): before any thread
+}
+
+TableSet tables() {
+  TableSet all;
+  all.sparse.push_back({.name = "ids", .dim = kDim, .rule = adam(), .initial_range = 0.1F});
+  all.sparse.push_back({.name = "counts", .dim = 1, .rule = naive(), .initial_range = 0});
+  all.dense.push_back({.name = "weight", .initial = std::vector<float>(50, 1.0F)});
+  return all;
+}
+
+/// What the tables hold in the end, in memory that the processes share.
+struct Result {
+  std::array<float, kRows * kDim> rows;
+  std::array<float, kRows> counts;
+  std::array<float, 50> weight;
+  std::array<double, 2> longest_step_ms;
+};
+
+struct Death {
+  int server = -1;
+  int step = 0;      ///< of worker 0
+  int after_us = 0;  ///< from the middle of that step
+  int how = SIGKILL;
+};
+
+class DyingServers : public ::testing::Test {
+ protected:
+  struct Plan {
+    int servers = 2;
+    int workers = 2;
+    UpdateMode mode = UpdateMode::kSync;
+    std::vector<Death> deaths{};
+  };
+
+  /// Returns what the tables hold when all workers are done.
+  static Result run(const Plan& plan) {
+    const test::OwnedPort port;
+    const os::SharedMemory memory =
+        os::SharedMemory::create("result", sizeof(Result)).or_throw<Error>("test");
+    auto* const result = reinterpret_cast<Result*>(memory.bytes().data());
+    const int size = plan.servers + plan.workers;
+    const std::vector<RankOutcome> outcomes =
+        test::try_run_ranks(size,
+                            [&](int rank) {
+                              set("RANK", std::to_string(rank));
+                              set("WORLD_SIZE", std::to_string(size));
+                              set("MASTER_ADDR", "127.0.0.1");
+                              set("MASTER_PORT", std::to_string(port.port()));
+                              set("ARGOSY_TOKEN", "a1b2c3d4e5f60718");
+                              // The first worker is rank 0: it hosts the store, and does not die
+                              // here.
+                              if (rank < plan.workers) {
+                                work(plan, rank, *result);
+                              } else {
+                                serve(plan, rank - plan.workers);
+                              }
+                            },
+                            {.mode = test::RankMode::kProcesses, .deadline = 60s});
+    for (int rank = 0; rank < size; ++rank) {
+      bool dies = false;
+      for (const Death& death : plan.deaths) {
+        dies = dies || rank == plan.workers + death.server;
+      }
+      const RankOutcome& outcome = outcomes[static_cast<size_t>(rank)];
+      EXPECT_TRUE(dies ? outcome.signal == SIGKILL : outcome.ok()) << test::describe(outcome);
+      ;
+    }
+    return *result;
+  }
+
+ private:
+  static std::vector<std::string> names(const Plan& plan) {
+    std::vector<std::string> all;
+    for (int s = 0; s < plan.servers; ++s) {
+      all.push_back("server" + std::to_string(s));
+    }
+    return all;
+  }
+
+  static void serve(const Plan& plan, int number) {
+    TableServer server(
+        tables(),
+        {.servers = names(plan), .server = number, .workers = plan.workers, .mode = plan.mode});
+    rpc::Functions functions;
+    server.serve(functions);
+    functions.serve("die", [](int after_us, int how) {
+      std::thread([after_us, how] {
+        std::this_thread::sleep_for(std::chrono::microseconds(after_us));
+        ::kill(::getpid(), how);
+      }).detach();
+    });
+    rpc::Agent agent({.name = names(plan)[static_cast<size_t>(number)]}, functions);
+    EXPECT_TRUE(server.run(agent, Deadline::after(40s)));
+    agent.shutdown(20s);
+  }
+
+  static void work(const Plan& plan, int worker, Result& result) {
+    rpc::Agent agent({.name = "worker" + std::to_string(worker)});
+    TableClient client(
+        agent,
+        tables(),
+        {.servers = names(plan), .worker = static_cast<uint32_t>(worker), .timeout = 20s});
+    std::vector<float> weight(50);
+    const TableClient::Dense dense{.values = {weight}};
+    for (int step = 0; step < kSteps; ++step) {
+      const auto start = std::chrono::steady_clock::now();
+      for (const Death& death : plan.deaths) {
+        if (worker == 0 && death.step == step) {
+          agent.call(
+              names(plan)[static_cast<size_t>(death.server)], "die", death.after_us, death.how);
+        }
+      }
+      train(client, worker, step, dense);
+      const std::chrono::duration<double, std::milli> took =
+          std::chrono::steady_clock::now() - start;
+      double& longest = result.longest_step_ms[static_cast<size_t>(worker)];
+      longest = std::max(longest, took.count());
+    }
+    const std::string done = "done/" + std::to_string(worker);
+    agent.store()->set(done, "1", Deadline::after(20s));
+    for (int other = 0; other < plan.workers; ++other) {
+      agent.store()->wait({"done/" + std::to_string(other)}, Deadline::after(20s));
+    }
+    if (worker == 0) {
+      read_all(client, result);
+      client.stop();
+    }
+    agent.shutdown(20s);
+  }
+
+  /// One step, whose gradients depend on what it reads.
+  static void train(TableClient& client, int worker, int step, const TableClient::Dense& dense) {
+    std::mt19937_64 random(static_cast<uint64_t>(worker * 100'000 + step));
+    std::vector<uint64_t> batch(64);
+    for (uint64_t& id : batch) {
+      id = random() % kRows;
+    }
+    const IdDeal ids(batch);
+    std::vector<float> rows(batch.size() * kDim);
+    const TableClient::Rows wanted{.table = 0, .ids = ids, .out = rows};
+    client.pull({&wanted, 1}, &dense);
+    for (float& one : rows) {
+      one = 0.5F * one + static_cast<float>(random() % 1000) / 1000 + 0.01F * dense.values[0][0];
+    }
+    const std::vector<float> ones(batch.size(), 1.0F);
+    const std::array<TableClient::Gradients, 2> pushed{
+        {{.table = 0, .ids = ids, .gradients = rows, .lr = 0.01},
+         {.table = 1, .ids = ids, .gradients = ones, .lr = 1}}};
+    const std::vector<float> gradient(50, rows[0]);
+    const TableClient::DenseGradients dense_gradient{.gradients = {gradient}, .lr = {0.01}};
+    client.push(pushed, &dense_gradient);
+  }
+
+  static void read_all(TableClient& client, Result& result) {
+    std::vector<uint64_t> all(kRows);
+    for (uint64_t id = 0; id < kRows; ++id) {
+      all[id] = id;
+    }
+    const IdDeal ids(all);
+    const std::array<TableClient::Rows, 2> wanted{{{.table = 0, .ids = ids, .out = result.rows},
+                                                   {.table = 1, .ids = ids, .out = result.counts}}};
+    const TableClient::Dense dense{.values = {result.weight}};
+    client.pull(wanted, &dense);
+  }
+};
+
+/// ARGOSY_PS_KILLS=250 is for a night.
+int kills() {
+  const std::optional<std::string> said = env::get("ARGOSY_PS_KILLS");
+  return said ? std::stoi(*said) : 6;
+}
+
+double counted(const Result& result) {
+  double sum = 0;
+  for (const float one : result.counts) {
+    sum -= one;
+  }
+  return sum;
+}
+
+TEST_F(DyingServers, InSyncModeChangeNoBit) {
+  const Result calm = run({});
+  EXPECT_EQ(counted(calm), kSteps * 64.0);  // the average of two workers' 64 each
+  std::mt19937_64 random(std::random_device{}());
+  for (int i = 0; i < kills(); ++i) {
+    const Death death{.server = i % 2,
+                      .step = static_cast<int>(20 + random() % 100),
+                      .after_us = static_cast<int>(random() % 2000)};
+    const Result disturbed = run({.deaths = {death}});
+    EXPECT_EQ(std::memcmp(&disturbed.rows, &calm.rows, sizeof calm.rows), 0)
+        << "server " << death.server << " died in step " << death.step << ", " << death.after_us
+        << " us later";
+    EXPECT_EQ(std::memcmp(&disturbed.counts, &calm.counts, sizeof calm.counts), 0);
+    EXPECT_EQ(std::memcmp(&disturbed.weight, &calm.weight, sizeof calm.weight), 0);
+    std::cout << "step " << death.step << ": the longest steps took "
+              << disturbed.longest_step_ms[0] << " and " << disturbed.longest_step_ms[1] << " ms\n";
+  }
+}
+
+TEST_F(DyingServers, InAsyncModeLoseNoPushAndDoubleNone) {
+  std::mt19937_64 random(std::random_device{}());
+  for (int i = 0; i < kills(); ++i) {
+    const Death death{.server = i % 3,
+                      .step = static_cast<int>(20 + random() % 100),
+                      .after_us = static_cast<int>(random() % 2000)};
+    const Result result = run({.servers = 3, .mode = UpdateMode::kAsync, .deaths = {death}});
+    EXPECT_EQ(counted(result), 2 * kSteps * 64.0)
+        << "server " << death.server << " died in step " << death.step << ", " << death.after_us
+        << " us later";
+    std::cout << "step " << death.step << ": the longest steps took " << result.longest_step_ms[0]
+              << " and " << result.longest_step_ms[1] << " ms\n";
+  }
+}
+
+}  // namespace
+}  // namespace argosy::ps

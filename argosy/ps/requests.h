@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "argosy/rpc/memory.h"
+
+namespace argosy::ps {
+
+// What workers and servers tell each other. All are arguments or results of rpc.
+
+/// Rows of one table.
+struct RowsWanted {
+  uint32_t table = 0;
+  std::vector<uint32_t> counts{};  ///< ids in each shard of the partition
+  rpc::Memory ids{};               ///< u64 [n], by shard
+  auto fields() { return std::tie(table, counts, ids); }
+};
+
+struct PullRequest {
+  uint32_t partition = 0;
+  uint32_t worker = 0;
+  uint64_t pushes = 0;  ///< that the worker has made before
+  std::vector<RowsWanted> rows{};
+  bool dense = false;  ///< the dense parameters too
+  auto fields() { return std::tie(partition, worker, pushes, rows, dense); }
+};
+
+/// f32: the rows of each table in turn, then the dense parameters.
+struct PullReply {
+  rpc::Memory values{};
+  auto fields() { return std::tie(values); }
+};
+
+/// The gradient of rows of one table.
+struct RowsPushed {
+  uint32_t table = 0;
+  double lr = 0;
+  std::vector<uint32_t> counts{};
+  rpc::Memory ids{};        ///< u64 [n], by shard, each once
+  rpc::Memory gradients{};  ///< f32 [n, dim]
+  rpc::Memory shows{};      ///< f32 [n] or empty
+  rpc::Memory clicks{};     ///< f32 [n] or empty
+  auto fields() { return std::tie(table, lr, counts, ids, gradients, shows, clicks); }
+};
+
+struct PushRequest {
+  uint32_t partition = 0;
+  uint32_t worker = 0;
+  uint64_t number = 0;  ///< of the worker's pushes, from 0
+  std::vector<RowsPushed> rows{};
+  std::vector<double> dense_lr{};  ///< of each dense parameter there; empty: none is pushed
+  rpc::Memory dense{};             ///< f32: their gradients in turn
+  auto fields() { return std::tie(partition, worker, number, rows, dense_lr, dense); }
+};
+
+/// What a primary tells its backup.
+struct ReplicaPush {
+  uint64_t epoch = 0;   ///< of the primary: see View
+  uint64_t number = 0;  ///< of the partition's pushes in that epoch, from 0
+  PushRequest push{};
+  auto fields() { return std::tie(epoch, number, push); }
+};
+
+}  // namespace argosy::ps

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "argosy/ps/first_row.h"
+
+namespace argosy::ps {
+
+/// Where the row of each id lies: a hash table with open addressing, 16 bytes a slot. Not
+/// thread-safe, but that several threads may call find() at once.
+class RowIndex final {
+ public:
+  static constexpr uint32_t kNoRow = 0xfffffffe;  ///< the id is known, and has no row yet
+
+  struct Slot {
+    uint64_t id = 0;
+    uint32_t row = kFree;
+    uint32_t sights = 0;  ///< of an id without a row: see Entry
+  };
+
+  RowIndex() : slots_(kFewest) {}
+
+  /// Returns nullptr when the id is not known.
+  [[nodiscard]] const Slot* find(uint64_t id) const;
+  /// Returns the id's slot; one that is new has kNoRow. Valid until the next add() or erase().
+  [[nodiscard]] Slot& add(uint64_t id);
+  void erase(uint64_t id);
+  /// Brings the id's slot into the cache.
+  void prefetch(uint64_t id) const { __builtin_prefetch(&slots_[home(id)]); }
+
+  [[nodiscard]] size_t size() const { return size_; }
+  [[nodiscard]] size_t bytes() const { return slots_.capacity() * sizeof(Slot); }
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (const Slot& slot : slots_) {
+      if (slot.row != kFree) {
+        visit(slot);
+      }
+    }
+  }
+
+ private:
+  static constexpr uint32_t kFree = 0xffffffff;
+  static constexpr size_t kFewest = 16;
+
+  [[nodiscard]] size_t home(uint64_t id) const {
+    return static_cast<size_t>((static_cast<unsigned __int128>(mixed(id)) * slots_.size()) >> 64U);
+  }
+  [[nodiscard]] size_t after(size_t place) const {
+    return place + 1 == slots_.size() ? 0 : place + 1;
+  }
+  [[nodiscard]] size_t place_of(uint64_t id) const;
+  void grow();
+
+  std::vector<Slot> slots_;
+  size_t size_ = 0;
+};
+
+}  // namespace argosy::ps

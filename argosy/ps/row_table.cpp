@@ -1,0 +1,238 @@
+#include "argosy/ps/row_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/base/error.h"
+#include "argosy/ps/first_row.h"
+
+namespace argosy::ps {
+namespace {
+
+/// Ids whose slots, then rows, are on their way from memory at once.
+constexpr size_t kWave = 32;
+
+SparseOptions checked(SparseOptions options) {
+  ARGOSY_CHECK(options.dim > 0, "ps.table", "table \"{}\": dim must be 1 or more", options.name);
+  ARGOSY_CHECK(options.rule != nullptr, "ps.table", "table \"{}\" has no rule", options.name);
+  ARGOSY_CHECK(options.initial_range >= 0,
+               "ps.table",
+               "table \"{}\": initial_range must be 0 or more, got {}",
+               options.name,
+               options.initial_range);
+  return options;
+}
+
+}  // namespace
+
+RowTable::RowTable(SparseOptions options)
+    : options_(checked(std::move(options))),
+      stride_(options_.dim + options_.rule->state_size(options_.dim) +
+              (options_.statistics ? kStatistics : 0)) {}
+
+void RowTable::pull(std::span<const uint64_t> ids, std::span<float> out) const {
+  ARGOSY_CHECK(out.size() == ids.size() * options_.dim,
+               "ps.table",
+               "table \"{}\": expected {} floats for {} rows, got {}",
+               options_.name,
+               ids.size() * options_.dim,
+               ids.size(),
+               out.size());
+  std::array<const RowIndex::Slot*, kWave> slots{};
+  for (size_t begin = 0; begin < ids.size(); begin += kWave) {
+    const size_t count = std::min(kWave, ids.size() - begin);
+    for (size_t i = begin + count; i < std::min(begin + 2 * kWave, ids.size()); ++i) {
+      index_.prefetch(ids[i]);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      slots[i] = index_.find(ids[begin + i]);
+      if (slots[i] != nullptr && slots[i]->row != RowIndex::kNoRow) {
+        __builtin_prefetch(at(slots[i]->row));
+      }
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const std::span<float> to = out.subspan((begin + i) * options_.dim, options_.dim);
+      if (slots[i] != nullptr && slots[i]->row != RowIndex::kNoRow) {
+        std::memcpy(to.data(), at(slots[i]->row), to.size_bytes());
+      } else if (options_.entry.waits()) {
+        std::ranges::fill(to, 0.0F);
+      } else {
+        draw_first_row(options_.seed, ids[begin + i], options_.initial_range, to);
+      }
+    }
+  }
+}
+
+void RowTable::push(const RowPush& push) {
+  const size_t n = push.ids.size();
+  ARGOSY_CHECK(push.gradients.size() == n * options_.dim &&
+                   (push.shows.empty() || push.shows.size() == n) &&
+                   (push.clicks.empty() || push.clicks.size() == n),
+               "ps.table",
+               "table \"{}\": expected gradients of [{}, {}], got {} floats with {} shows and {} "
+               "clicks",
+               options_.name,
+               n,
+               options_.dim,
+               push.gradients.size(),
+               push.shows.size(),
+               push.clicks.size());
+  std::array<std::pair<uint32_t, size_t>, kWave> rows{};
+  std::array<RowUpdate, kWave> updates{};
+  for (size_t begin = 0; begin < n; begin += kWave) {
+    const size_t count = std::min(kWave, n - begin);
+    for (size_t i = begin + count; i < std::min(begin + 2 * kWave, n); ++i) {
+      index_.prefetch(push.ids[i]);
+    }
+    size_t found = 0;
+    for (size_t i = begin; i < begin + count; ++i) {
+      const float shows = push.shows.empty() ? 1.0F : push.shows[i];
+      const float clicks = push.clicks.empty() ? 0.0F : push.clicks[i];
+      if (const auto row = row_for({options_.seed, push.ids[i], shows, clicks})) {
+        __builtin_prefetch(at(*row), 1);
+        rows[found++] = {*row, i};
+        if (options_.statistics) {
+          note(*row, shows, clicks);
+        }
+      }
+    }
+    for (size_t i = 0; i < found; ++i) {  // the memory may have moved before
+      const auto [row, place] = rows[i];
+      updates[i] = {.weights = at(row),
+                    .state = state_at(row),
+                    .gradient = push.gradients.data() + place * options_.dim,
+                    .shows = push.shows.empty() ? 1.0F : push.shows[place]};
+    }
+    options_.rule->update(std::span(updates).first(found), options_.dim, push.lr);
+  }
+}
+
+void RowTable::add(std::span<const uint64_t> ids, std::span<const float> differences) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (const auto row = row_for({options_.seed, ids[i]})) {
+      float* const weights = at(*row);
+      for (size_t d = 0; d < options_.dim; ++d) {
+        weights[d] += differences[i * options_.dim + d];
+      }
+      if (options_.statistics) {
+        note(*row, 1, 0);
+      }
+    }
+  }
+}
+
+std::optional<uint32_t> RowTable::row_for(const Entry::Push& push) {
+  RowIndex::Slot& slot = index_.add(push.id);
+  if (slot.row == RowIndex::kNoRow) {
+    if (!options_.entry.admits(push, slot.sights)) {
+      return std::nullopt;
+    }
+    slot.row = make_row(push.id);
+    slot.sights = 0;
+  }
+  return slot.row;
+}
+
+uint32_t RowTable::make_row(uint64_t id) {
+  uint32_t row = 0;
+  if (!free_.empty()) {
+    row = free_.back();
+    free_.pop_back();
+  } else {
+    ARGOSY_CHECK(rows_ < RowIndex::kNoRow,
+                 "ps.table",
+                 "table \"{}\" has {} rows in one shard: more than it can number",
+                 options_.name,
+                 rows_);
+    const size_t needed = (rows_ + 1) * stride_ * sizeof(float);
+    if (needed > memory_.bytes().size()) {
+      // Twice as much costs nothing before it is touched.
+      if (Status grown = memory_.grow(2 * needed); !grown.ok()) {
+        throw Error("ps.table",
+                    fmt::format("table \"{}\": no memory for row {}: {}",
+                                options_.name,
+                                rows_ + 1,
+                                grown.failure().what));
+      }
+    }
+    row = static_cast<uint32_t>(rows_++);
+  }
+  draw_first_row(options_.seed, id, options_.initial_range, {at(row), options_.dim});
+  std::span<float> state(state_at(row), state_size());
+  options_.rule->begin(state.first(options_.rule->state_size(options_.dim)));
+  if (options_.statistics) {
+    std::ranges::fill(state.last(kStatistics), 0.0F);
+  }
+  return row;
+}
+
+void RowTable::note(uint32_t row, float shows, float clicks) {
+  float* const kept = at(row) + stride_ - kStatistics;
+  kept[0] += shows;
+  kept[1] += clicks;
+  kept[2] = static_cast<float>(day_);
+}
+
+size_t RowTable::bytes() const {
+  return rows_ * stride_ * sizeof(float) + index_.bytes();
+}
+
+size_t RowTable::shrink() {
+  ARGOSY_CHECK(options_.statistics,
+               "ps.shrink",
+               "table \"{}\" keeps no shows and clicks: set SparseOptions::statistics",
+               options_.name);
+  const ShrinkOptions& shrink = options_.shrink;
+  std::vector<uint64_t> dropped;
+  index_.for_each([&](const RowIndex::Slot& slot) {
+    if (slot.row == RowIndex::kNoRow) {
+      return;
+    }
+    float* const kept = at(slot.row) + stride_ - kStatistics;
+    kept[0] *= shrink.show_click_decay;
+    kept[1] *= shrink.show_click_decay;
+    const float score = (kept[0] - kept[1]) * shrink.nonclick + kept[1] * shrink.click;
+    if (score < shrink.delete_score ||
+        static_cast<float>(day_) - kept[2] > static_cast<float>(shrink.delete_after_unseen_days)) {
+      dropped.push_back(slot.id);
+    }
+  });
+  std::ranges::sort(dropped);  // so that rows are used again in one order, however the index lies
+  for (const uint64_t id : dropped) {
+    free_.push_back(index_.find(id)->row);
+    index_.erase(id);
+  }
+  return dropped.size();
+}
+
+void RowTable::for_each(const std::function<void(const Row&)>& visit) const {
+  index_.for_each([&](const RowIndex::Slot& slot) {
+    if (slot.row != RowIndex::kNoRow) {
+      visit({.id = slot.id,
+             .weights = {at(slot.row), options_.dim},
+             .state = {state_at(slot.row), state_size()}});
+    }
+  });
+}
+
+void RowTable::restore(const Row& row) {
+  ARGOSY_CHECK(row.weights.size() == options_.dim && row.state.size() == state_size(),
+               "ps.table",
+               "table \"{}\": expected a row of {} weights and {} numbers of state, got {} and {}",
+               options_.name,
+               options_.dim,
+               state_size(),
+               row.weights.size(),
+               row.state.size());
+  RowIndex::Slot& slot = index_.add(row.id);
+  if (slot.row == RowIndex::kNoRow) {
+    slot.row = make_row(row.id);
+  }
+  std::memcpy(at(slot.row), row.weights.data(), row.weights.size_bytes());
+  std::memcpy(state_at(slot.row), row.state.data(), row.state.size_bytes());
+}
+
+}  // namespace argosy::ps

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "argosy/os/growing_memory.h"
+#include "argosy/ps/entry.h"
+#include "argosy/ps/row_index.h"
+#include "argosy/ps/row_rule.h"
+
+namespace argosy::ps {
+
+/// When rows of clicks that nobody sees any more are dropped.
+struct ShrinkOptions {
+  float show_click_decay = 0.98F;     ///< of a row's shows and clicks, at each shrink()
+  float delete_score = 0.8F;          ///< a row with less is dropped
+  int delete_after_unseen_days = 30;  ///< and one that was not pushed for longer
+  float nonclick = 0.1F;              ///< score = (shows − clicks)·nonclick + clicks·click
+  float click = 1;
+};
+
+struct SparseOptions {
+  std::string name{};
+  size_t dim = 0;  ///< weights of a row
+  std::shared_ptr<const RowRule> rule = adagrad();
+  float initial_range = 1e-4F;  ///< new rows are uniform in ±this: Paddle's default
+  uint64_t seed = 0;
+  Entry entry{};
+  /// Keeps shows, clicks and the day of the last push of each row, which shrink() needs.
+  bool statistics = false;
+  ShrinkOptions shrink{};
+};
+
+/// A gradient of many rows.
+struct RowPush {
+  std::span<const uint64_t> ids{};     ///< [n], each once
+  std::span<const float> gradients{};  ///< [n, dim]
+  std::span<const float> shows{};      ///< [n]; empty: 1 each
+  std::span<const float> clicks{};     ///< [n]; empty: 0 each
+  double lr = 0.05;
+};
+
+/// Rows of 64-bit ids, made when they are first pushed to. A row that nobody has pushed to reads as
+/// its first weights, which are a function of the seed and the id. Not thread-safe, but that
+/// several threads may call pull() at once.
+class RowTable final {
+ public:
+  /// Errors: UsageError for options that cannot be.
+  explicit RowTable(SparseOptions options);
+
+  /// Writes the weights of `ids` to `out`, [n, dim].
+  void pull(std::span<const uint64_t> ids, std::span<float> out) const;
+  /// Updates rows. Errors: Error when the system has no more memory; some rows are then updated.
+  void push(const RowPush& push);
+
+  /// Adds differences, [n, dim], to weights. Errors: as push().
+  void add(std::span<const uint64_t> ids, std::span<const float> differences);
+
+  [[nodiscard]] const SparseOptions& options() const { return options_; }
+  [[nodiscard]] size_t rows() const { return rows_ - free_.size(); }
+  /// Returns what rows and index take of memory.
+  [[nodiscard]] size_t bytes() const;
+
+  /// Of the pushes that follow; 0 at the start.
+  void set_day(int32_t day) { day_ = day; }
+  /// Lets shows and clicks decay and drops rows, as ShrinkOptions says. Returns how many.
+  /// Errors: UsageError for a table without statistics.
+  size_t shrink();
+
+  /// A row as it is saved.
+  struct Row {
+    uint64_t id = 0;
+    std::span<const float> weights{};  ///< [dim]
+    std::span<const float> state{};    ///< [state_size]: the rule's, then shows, clicks and day
+  };
+  [[nodiscard]] size_t state_size() const { return stride_ - options_.dim; }
+  /// Calls `visit` for each row, in no certain order.
+  void for_each(const std::function<void(const Row&)>& visit) const;
+  /// Puts a row back. Errors: UsageError when it has another size.
+  void restore(const Row& row);
+
+ private:
+  static constexpr size_t kStatistics = 3;  ///< floats: shows, clicks, day of the last push
+
+  [[nodiscard]] float* at(uint32_t row) const {
+    return reinterpret_cast<float*>(memory_.bytes().data()) + row * stride_;
+  }
+  [[nodiscard]] float* state_at(uint32_t row) const { return at(row) + options_.dim; }
+  [[nodiscard]] std::optional<uint32_t> row_for(const Entry::Push& push);
+  [[nodiscard]] uint32_t make_row(uint64_t id);
+  void note(uint32_t row, float shows, float clicks);
+
+  const SparseOptions options_;
+  const size_t stride_;  ///< floats of a row: weights, state, statistics
+  RowIndex index_{};
+  os::GrowingMemory memory_{};
+  std::vector<uint32_t> free_{};  ///< rows that were dropped
+  size_t rows_ = 0;               ///< with the free ones
+  int32_t day_ = 0;
+};
+
+}  // namespace argosy::ps

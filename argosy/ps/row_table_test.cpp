@@ -1,0 +1,233 @@
+#include "argosy/ps/row_table.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <random>
+#include <unordered_map>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/ps/first_row.h"
+
+namespace argosy::ps {
+namespace {
+
+using Ids = std::vector<uint64_t>;
+
+// -- RowIndex
+
+TEST(RowIndex, FindsWhatAMapFinds) {
+  RowIndex index;
+  std::unordered_map<uint64_t, uint32_t> map;
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 200'000; ++i) {
+    const uint64_t id = random() % 20'000;
+    if (random() % 3 == 0) {
+      index.erase(id);
+      map.erase(id);
+    } else {
+      const auto row = static_cast<uint32_t>(random() % 1'000'000);
+      index.add(id).row = row;
+      map[id] = row;
+    }
+  }
+  EXPECT_EQ(index.size(), map.size());
+  for (uint64_t id = 0; id < 20'000; ++id) {
+    const RowIndex::Slot* const slot = index.find(id);
+    ASSERT_EQ(slot != nullptr, map.contains(id)) << id;
+    if (slot != nullptr) {
+      EXPECT_EQ(slot->row, map.at(id));
+    }
+  }
+  size_t seen = 0;
+  index.for_each([&](const RowIndex::Slot& slot) { seen += map.contains(slot.id) ? 1 : 0; });
+  EXPECT_EQ(seen, map.size());
+}
+
+TEST(RowIndex, TakesAtMost25BytesARow) {
+  RowIndex index;
+  for (uint64_t id = 0; id < 300'000; ++id) {
+    (void)index.add(id);
+    if (id > 1000) {
+      ASSERT_LE(static_cast<double>(index.bytes()), 25.1 * static_cast<double>(id + 1)) << id;
+    }
+  }
+}
+
+// -- RowTable
+
+SparseOptions small(const std::string& name = "words") {
+  return {.name = name, .dim = 4, .rule = naive(), .initial_range = 0.5F, .seed = 3};
+}
+
+std::vector<float> pulled(const RowTable& table, const Ids& ids) {
+  std::vector<float> out(ids.size() * table.options().dim);
+  table.pull(ids, out);
+  return out;
+}
+
+void push(RowTable& table,
+          const Ids& ids,
+          float gradient,
+          const std::vector<float>& shows = {},
+          const std::vector<float>& clicks = {}) {
+  const std::vector<float> all(ids.size() * table.options().dim, gradient);
+  table.push({.ids = ids, .gradients = all, .shows = shows, .clicks = clicks, .lr = 0.1});
+}
+
+TEST(RowTable, ANewRowIsAFunctionOfSeedAndId) {
+  RowTable table(small());
+  const std::vector<float> before = pulled(table, {5, 9, UINT64_MAX});
+  EXPECT_EQ(table.rows(), 0U) << "a pull made rows";
+  push(table, {9}, 0);
+  push(table, {UINT64_MAX, 5}, 0);
+  EXPECT_EQ(table.rows(), 3U);
+  EXPECT_EQ(pulled(table, {5, 9, UINT64_MAX}), before);
+  for (const float weight : before) {
+    EXPECT_GE(weight, -0.5F);
+    EXPECT_LT(weight, 0.5F);
+  }
+  SparseOptions other = small();
+  other.seed = 4;
+  EXPECT_NE(pulled(RowTable(other), {5}), pulled(table, {5}));
+}
+
+TEST(RowTable, FirstWeightsAreSpreadEvenly) {
+  constexpr size_t kRows = 20'000;
+  SparseOptions options = small();
+  options.initial_range = 1;
+  RowTable table(options);
+  Ids ids(kRows);
+  std::iota(ids.begin(), ids.end(), 0);
+  const std::vector<float> weights = pulled(table, ids);
+  std::array<int, 16> counts{};
+  double sum = 0;
+  for (const float weight : weights) {
+    ++counts[static_cast<size_t>((weight + 1) * 8)];
+    sum += weight;
+  }
+  const double expected = static_cast<double>(weights.size()) / 16;
+  double chi2 = 0;
+  for (const int count : counts) {
+    chi2 += (count - expected) * (count - expected) / expected;
+  }
+  EXPECT_LT(chi2, 37.7);  // 15 degrees of freedom, p = 0.001
+  EXPECT_LT(std::abs(sum / static_cast<double>(weights.size())), 0.01);
+}
+
+TEST(RowTable, ManyRowsAreUpdatedEachAsItself) {
+  RowTable table(small());
+  std::map<uint64_t, double> sums;
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 50; ++round) {
+    std::map<uint64_t, float> gradients;
+    for (int i = 0; i < 997; ++i) {
+      gradients[random() % 5000 * 0x9e3779b97f4a7c15U] = static_cast<float>(random() % 100) / 64;
+    }
+    Ids ids;
+    std::vector<float> all;
+    for (const auto& [id, gradient] : gradients) {
+      ids.push_back(id);
+      all.insert(all.end(), 4, gradient);
+      sums[id] += gradient;
+    }
+    table.push({.ids = ids, .gradients = all, .lr = 0.125});
+  }
+  EXPECT_EQ(table.rows(), sums.size());
+  for (const auto& [id, sum] : sums) {
+    std::vector<float> first(4);
+    draw_first_row(3, id, 0.5F, first);
+    const std::vector<float> now = pulled(table, {id});
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_NEAR(now[i], first[i] - 0.125 * sum, 1e-5) << id;
+    }
+  }
+}
+
+TEST(RowTable, AnEntryKeepsRareIdsOut) {
+  SparseOptions options = small();
+  options.entry = Entry::count(3);
+  RowTable counted(options);
+  push(counted, {1, 2}, 1);
+  push(counted, {1}, 1);
+  EXPECT_EQ(counted.rows(), 0U);
+  EXPECT_THAT(pulled(counted, {1}), ::testing::Each(0.0F));
+  push(counted, {1}, 1);
+  EXPECT_EQ(counted.rows(), 1U);
+  std::vector<float> first(4);
+  draw_first_row(3, 1, 0.5F, first);
+  EXPECT_FLOAT_EQ(pulled(counted, {1})[0], first[0] - 0.1F) << "only the last push counts";
+
+  options.entry = Entry::probability(0.25);
+  RowTable drawn(options);
+  RowTable reversed(options);
+  Ids ids(4000);
+  std::iota(ids.begin(), ids.end(), 0);
+  push(drawn, ids, 1);
+  EXPECT_NEAR(static_cast<double>(drawn.rows()), 1000, 100);
+  std::ranges::reverse(ids);
+  push(reversed, ids, 1);
+  EXPECT_EQ(pulled(drawn, ids), pulled(reversed, ids));
+
+  options.entry = Entry::show_click({.score = 2});
+  RowTable clicked(options);
+  push(clicked, {1, 2}, 1, {1, 1}, {1, 0});  // scores 1 and 0.1
+  EXPECT_EQ(clicked.rows(), 0U);
+  push(clicked, {1, 2}, 1, {1, 1}, {1, 0});
+  EXPECT_EQ(clicked.rows(), 1U);
+  EXPECT_THROW((void)Entry::probability(1), UsageError);
+  EXPECT_THROW((void)Entry::count(-1), UsageError);
+}
+
+TEST(RowTable, ShrinkDropsWhatNobodySees) {
+  SparseOptions options = small();
+  options.statistics = true;
+  options.shrink = {.show_click_decay = 1, .delete_score = 0.5F, .delete_after_unseen_days = 2};
+  RowTable table(options);
+  push(table, {1, 2, 3}, 1, {10, 1, 10}, {0, 0, 5});  // scores 1, 0.1, 5.5
+  EXPECT_EQ(table.shrink(), 1U);
+  EXPECT_EQ(table.rows(), 2U);
+  table.set_day(3);
+  push(table, {3}, 1);
+  EXPECT_EQ(table.shrink(), 1U) << "id 1 was not seen for three days";
+  std::vector<float> first(4);
+  draw_first_row(3, 1, 0.5F, first);
+  EXPECT_EQ(pulled(table, {1}), first) << "a row that comes back begins anew";
+  push(table, {7, 8, 9}, 1);
+  EXPECT_EQ(table.rows(), 4U);
+  EXPECT_THROW((void)RowTable(small()).shrink(), UsageError);
+}
+
+TEST(RowTable, RowsComeBackWithTheirState) {
+  SparseOptions options = small();
+  options.rule = adam();
+  options.statistics = true;
+  RowTable table(options);
+  push(table, {1, 2, 3}, 1);
+  push(table, {2}, 0.5F);
+  RowTable copy(options);
+  table.for_each([&](const RowTable::Row& row) { copy.restore(row); });
+  push(table, {1, 2, 3, 4}, -1);
+  push(copy, {1, 2, 3, 4}, -1);
+  EXPECT_EQ(pulled(copy, {1, 2, 3, 4}), pulled(table, {1, 2, 3, 4}));
+  const std::vector<float> few(3);
+  EXPECT_THROW(copy.restore({.id = 1, .weights = few, .state = few}), UsageError);
+}
+
+TEST(RowTable, SizesThatDoNotFitAreRefused) {
+  RowTable table(small());
+  std::vector<float> out(7);
+  const Ids ids{1, 2};
+  EXPECT_THROW(table.pull(ids, out), UsageError);
+  EXPECT_THROW(table.push({.ids = ids, .gradients = out}), UsageError);
+  EXPECT_THROW(RowTable({.name = "none", .dim = 0}), UsageError);
+  EXPECT_THROW(RowTable({.name = "none", .dim = 1, .rule = nullptr}), UsageError);
+}
+
+}  // namespace
+}  // namespace argosy::ps

@@ -1,0 +1,306 @@
+#include "argosy/ps/table_client.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "argosy/base/check.h"
+
+namespace argosy::ps {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// How often a worker that waits looks whether the server has been replaced.
+constexpr milliseconds kLookPeriod{100};
+/// How long it looks for what became of a server whose connection broke.
+constexpr milliseconds kInquiryOfPrimary{1000};
+/// Between two looks for a new primary.
+constexpr milliseconds kPause{10};
+
+/// Adds numbers of a batch that are of one id.
+std::vector<float> by_id(const IdDeal& ids, std::span<const float> of_batch) {
+  std::vector<float> sums(of_batch.empty() ? 0 : ids.ids().size());
+  for (size_t i = 0; i < of_batch.size(); ++i) {
+    sums[ids.places()[i]] += of_batch[i];
+  }
+  return sums;
+}
+
+}  // namespace
+
+TableClient::TableClient(rpc::Agent& agent, TableSet tables, ClientOptions options)
+    : agent_(agent),
+      tables_(std::move(tables)),
+      options_(std::move(options)),
+      views_(agent.store()) {
+  ARGOSY_CHECK(!options_.servers.empty() && options_.servers.size() <= kShards,
+               "ps.client",
+               "expected 1 to {} servers, got {}",
+               kShards,
+               options_.servers.size());
+  const std::vector<int> dense = dense_shards(tables_.dense);
+  for (int partition = 0; partition < servers(); ++partition) {
+    std::vector<size_t>& here = dense_of_.emplace_back();
+    for (size_t i = 0; i < dense.size(); ++i) {
+      if (dense[i] >= shards(partition).first && dense[i] < shards(partition).last) {
+        here.push_back(i);
+      }
+    }
+    known_.push_back(views_.get(partition));
+    const auto theirs = agent_.call<uint64_t>(primary_of(partition), "ps/tables");
+    ARGOSY_CHECK(theirs == tables_.fingerprint(),
+                 "ps.client",
+                 "server \"{}\" has other tables than this worker (names, sizes, rules, seeds): "
+                 "start both from one program with the same options",
+                 primary_of(partition).name);
+  }
+}
+
+rpc::Target TableClient::primary_of(int partition) const {
+  const View& view = known_[static_cast<size_t>(partition)];
+  return {options_.servers[static_cast<size_t>(view.primary)], options_.timeout};
+}
+
+rpc::Memory TableClient::ids_for(int partition, const IdDeal& ids) {
+  const std::span<const uint64_t> here = ids.ids(shards(partition));
+  rpc::Draft draft = agent_.allocate(primary_of(partition), here.size_bytes());
+  std::ranges::copy(here, draft.as<uint64_t>().begin());
+  return std::move(draft).finish();
+}
+
+template <typename Result, typename Request>
+std::vector<rpc::Future<Result>> TableClient::ask_all(const std::string& function,
+                                                      const std::vector<Request>& requests) {
+  std::vector<std::optional<rpc::Future<Result>>> calls;
+  for (const Request& request : requests) {
+    try {
+      calls.emplace_back(agent_.call_async<Result>(
+          primary_of(static_cast<int>(request.partition)), function, request));
+    } catch (const rpc::CallError&) {
+      calls.emplace_back();  // gone before it was asked
+    }
+  }
+  std::vector<rpc::Future<Result>> all;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    all.push_back(settled<Result>(std::move(calls[i]), function, requests[i]));
+  }
+  return all;
+}
+
+template <typename Result, typename Request>
+rpc::Future<Result> TableClient::settled(std::optional<rpc::Future<Result>> call,
+                                         const std::string& function,
+                                         const Request& request) {
+  const auto partition = static_cast<int>(request.partition);
+  const Deadline deadline = Deadline::after(options_.timeout);
+  for (;;) {
+    std::string why;
+    try {
+      if (!call) {
+        call = agent_.call_async<Result>(primary_of(partition), function, request);
+      }
+      while (!call->wait_for(kLookPeriod)) {
+        if (views_.get(partition).epoch > known_[request.partition].epoch) {
+          call->cancel();
+          throw NotPrimaryError("it has been replaced");
+        }
+      }
+      (void)call->wait();
+      return *call;
+    } catch (const rpc::RemoteError& error) {
+      if (error.thrown().type != NotPrimaryError::kType) {
+        throw;
+      }
+      why = error.what();
+    } catch (const NotPrimaryError& error) {
+      why = error.what();
+    } catch (const rpc::CallError& error) {
+      if (deadline.expired() || agent_.fate_of(error.worker(), kInquiryOfPrimary).empty()) {
+        throw;  // it lives: a request that is wrong, or a deadline
+      }
+      why = error.what();
+    }
+    call.reset();
+    find_primary(partition, why, deadline);  // throws after the deadline
+  }
+}
+
+void TableClient::find_primary(int partition, const std::string& why, const Deadline& deadline) {
+  View& known = known_[static_cast<size_t>(partition)];
+  for (;;) {
+    const View now = views_.get(partition);
+    if (now.epoch > known.epoch) {
+      known = now;
+      return;
+    }
+    const std::string& primary = options_.servers[static_cast<size_t>(now.primary)];
+    const std::string fate = agent_.fate_of(primary);
+    if (deadline.expired() || (!fate.empty() && now.backup < 0)) {
+      throw rpc::CallError(
+          "ps.lost",
+          fmt::format("partition {} is lost: server \"{}\" {}, and no other server has a copy. {}",
+                      partition,
+                      primary,
+                      fate.empty() ? "does not answer" : fate,
+                      why),
+          {.op = "ps"},
+          primary,
+          rpc::CallOutcome::kUnknown);
+    }
+    if (!fate.empty()) {
+      try {
+        (void)agent_.call<uint64_t>(options_.servers[static_cast<size_t>(now.backup)],
+                                    "ps/take_over",
+                                    static_cast<uint32_t>(partition),
+                                    now.epoch);
+        continue;
+      } catch (const rpc::CallError&) {
+        // It has not heard of the death yet, or is gone too: the next look says.
+      }
+    }
+    std::this_thread::sleep_for(kPause);
+    if (fate.empty()) {
+      return;  // it lives, and hears a moment later that it is the primary
+    }
+  }
+}
+
+void TableClient::pull(std::span<const Rows> rows, const Dense* dense) {
+  std::vector<PullRequest> requests;
+  for (int partition = 0; partition < servers(); ++partition) {
+    PullRequest& request =
+        requests.emplace_back(PullRequest{.partition = static_cast<uint32_t>(partition),
+                                          .worker = options_.worker,
+                                          .pushes = pushes_,
+                                          .dense = dense != nullptr});
+    for (const Rows& one : rows) {
+      request.rows.push_back({.table = one.table,
+                              .counts = one.ids.counts(shards(partition)),
+                              .ids = ids_for(partition, one.ids)});
+    }
+  }
+  std::vector<rpc::Memory> values;
+  std::vector<const float*> next;
+  for (const rpc::Future<PullReply>& reply : ask_all<PullReply>("ps/pull", requests)) {
+    values.push_back(reply.wait().values);
+    next.push_back(values.back().as<float>().data());
+  }
+  for (const Rows& one : rows) {
+    const size_t dim = tables_.sparse[one.table].dim;
+    std::vector<const float*> row_at;
+    row_at.reserve(one.ids.ids().size());
+    for (int partition = 0; partition < servers(); ++partition) {
+      const float*& from = next[static_cast<size_t>(partition)];
+      for (size_t i = one.ids.ids(shards(partition)).size(); i > 0; --i, from += dim) {
+        row_at.push_back(from);
+      }
+    }
+    one.ids.spread(row_at, dim, one.out);
+  }
+  for (size_t partition = 0; dense != nullptr && partition < dense_of_.size(); ++partition) {
+    for (const size_t i : dense_of_[partition]) {
+      std::memcpy(dense->values[i].data(), next[partition], dense->values[i].size_bytes());
+      next[partition] += dense->values[i].size();
+    }
+  }
+}
+
+/// Memory for one partition's part; what its rows add up to goes to `sums`.
+RowsPushed TableClient::part_of(const Gradients& all,
+                                int partition,
+                                std::vector<float*>& sums,
+                                std::vector<rpc::Draft>& drafts) {
+  const size_t dim = tables_.sparse[all.table].dim;
+  const size_t count = all.ids.ids(shards(partition)).size();
+  rpc::Draft& draft =
+      drafts.emplace_back(agent_.allocate(primary_of(partition), count * dim * sizeof(float)));
+  float* to = draft.as<float>().data();
+  for (size_t i = 0; i < count; ++i, to += dim) {
+    sums.push_back(to);
+  }
+  return {.table = all.table,
+          .lr = all.lr,
+          .counts = all.ids.counts(shards(partition)),
+          .ids = ids_for(partition, all.ids)};
+}
+
+void TableClient::push(std::span<const Gradients> gradients, const DenseGradients* dense) {
+  std::vector<PushRequest> requests;
+  for (int partition = 0; partition < servers(); ++partition) {
+    requests.push_back({.partition = static_cast<uint32_t>(partition),
+                        .worker = options_.worker,
+                        .number = pushes_});
+  }
+  for (const Gradients& all : gradients) {
+    add_rows(all, requests);
+  }
+  for (size_t partition = 0; dense != nullptr && partition < requests.size(); ++partition) {
+    std::vector<float> all;
+    for (const size_t i : dense_of_[partition]) {
+      requests[partition].dense_lr.push_back(dense->lr[i]);
+      all.insert(all.end(), dense->gradients[i].begin(), dense->gradients[i].end());
+    }
+    requests[partition].dense = rpc::Memory::own(std::move(all));
+  }
+  (void)ask_all<void>("ps/push", requests);
+  ++pushes_;
+}
+
+void TableClient::add_rows(const Gradients& all, std::vector<PushRequest>& requests) {
+  std::vector<float*> sums;
+  std::vector<rpc::Draft> drafts;
+  for (int partition = 0; partition < servers(); ++partition) {
+    requests[static_cast<size_t>(partition)].rows.push_back(part_of(all, partition, sums, drafts));
+  }
+  all.ids.gather(all.gradients, tables_.sparse[all.table].dim, sums);
+  const std::vector<float> shows = by_id(all.ids, all.shows);
+  const std::vector<float> clicks = by_id(all.ids, all.clicks);
+  for (int partition = 0; partition < servers(); ++partition) {
+    const auto begin = static_cast<ptrdiff_t>(all.ids.begin(shards(partition).first));
+    const auto end = static_cast<ptrdiff_t>(all.ids.begin(shards(partition).last));
+    const auto here = [&](const std::vector<float>& numbers) {
+      return numbers.empty() ? rpc::Memory()
+                             : rpc::Memory::own(std::vector<float>(numbers.begin() + begin,
+                                                                   numbers.begin() + end));
+    };
+    RowsPushed& part = requests[static_cast<size_t>(partition)].rows.back();
+    part.gradients = std::move(drafts[static_cast<size_t>(partition)]).finish();
+    part.shows = here(shows);
+    part.clicks = here(clicks);
+  }
+}
+
+std::vector<TableStat> TableClient::stats() {
+  std::vector<TableStat> all(tables_.sparse.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].name = tables_.sparse[i].name;
+  }
+  for (const std::string& server : living_servers()) {
+    const auto theirs = agent_.call<std::vector<TableStat>>({server, options_.timeout}, "ps/stats");
+    for (size_t i = 0; i < std::min(all.size(), theirs.size()); ++i) {
+      all[i].rows += theirs[i].rows;
+      all[i].bytes += theirs[i].bytes;
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> TableClient::living_servers() {
+  std::vector<std::string> living;
+  std::ranges::copy_if(options_.servers, std::back_inserter(living), [&](const auto& server) {
+    return agent_.fate_of(server).empty();
+  });
+  return living;
+}
+
+void TableClient::stop() {
+  for (const std::string& server : living_servers()) {
+    agent_.call({server, options_.timeout}, "ps/stop");
+  }
+}
+
+}  // namespace argosy::ps

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "argosy/ps/id_deal.h"
+#include "argosy/ps/requests.h"
+#include "argosy/ps/table_server.h"
+#include "argosy/ps/tables.h"
+#include "argosy/ps/views.h"
+#include "argosy/rpc/agent.h"
+
+namespace argosy::ps {
+
+struct ClientOptions {
+  std::vector<std::string> servers{};  ///< names of the servers' agents, in their order
+  uint32_t worker = 0;
+  /// Of a pull or a push, waiting for other workers included.
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);
+};
+
+/// Reads and writes the tables of a job's servers for one worker. One thread uses it at a time.
+///
+///     ps::IdDeal ids(batch);                              // u64 [n], repeats allowed
+///     std::vector<float> rows(batch.size() * dim);
+///     client.pull({{.table = 0, .ids = ids, .out = rows}});
+///     … gradients [n, dim] …
+///     client.push({{.table = 0, .ids = ids, .gradients = gradients, .lr = 0.05}});
+class TableClient final {
+ public:
+  /// Errors: UsageError when a server has other tables; those of Agent::call().
+  TableClient(rpc::Agent& agent, TableSet tables, ClientOptions options);
+
+  struct Rows {
+    uint32_t table = 0;
+    const IdDeal& ids;
+    std::span<float> out{};  ///< [n, dim], in the order of the batch
+  };
+  struct Gradients {
+    uint32_t table = 0;
+    const IdDeal& ids;
+    std::span<const float> gradients{};  ///< [n, dim], in the order of the batch
+    double lr = 0.05;
+    std::span<const float> shows{};   ///< [n] or empty; those of one id are added
+    std::span<const float> clicks{};  ///< [n] or empty
+  };
+  struct Dense {
+    std::vector<std::span<float>> values{};  ///< of each parameter, in the order of the tables
+  };
+  struct DenseGradients {
+    std::vector<std::span<const float>> gradients{};
+    std::vector<double> lr{};  ///< of each parameter
+  };
+
+  /// Reads rows, and the dense parameters with `dense`. Blocks until all servers have answered;
+  /// what they wait for depends on the mode.
+  /// Errors: CallError naming the server that is gone, or that did not answer in time.
+  void pull(std::span<const Rows> rows, const Dense* dense = nullptr);
+  /// Sends gradients. Blocks until all servers have them. Errors: as pull().
+  void push(std::span<const Gradients> gradients, const DenseGradients* dense = nullptr);
+
+  /// Returns rows and memory of each sparse table, of all servers together.
+  [[nodiscard]] std::vector<TableStat> stats();
+  /// Tells the servers to stop: TableServer::run() returns.
+  void stop();
+  [[nodiscard]] const TableSet& tables() const { return tables_; }
+
+ private:
+  [[nodiscard]] int servers() const { return static_cast<int>(options_.servers.size()); }
+  [[nodiscard]] ShardRange shards(int partition) const { return shards_of(partition, servers()); }
+  [[nodiscard]] rpc::Target primary_of(int partition) const;
+  [[nodiscard]] rpc::Memory ids_for(int partition, const IdDeal& ids);
+  [[nodiscard]] RowsPushed part_of(const Gradients& all,
+                                   int partition,
+                                   std::vector<float*>& sums,
+                                   std::vector<rpc::Draft>& drafts);
+
+  void add_rows(const Gradients& all, std::vector<PushRequest>& requests);
+  [[nodiscard]] std::vector<std::string> living_servers();
+
+  /// Calls a function of each partition's primary at once. A server that dies is replaced by the
+  /// backup, which is asked again: requests may come twice.
+  template <typename Result, typename Request>
+  [[nodiscard]] std::vector<rpc::Future<Result>> ask_all(const std::string& function,
+                                                         const std::vector<Request>& requests);
+  /// Waits for a call, or for the server to be replaced. Throws what does not come of that.
+  template <typename Result, typename Request>
+  [[nodiscard]] rpc::Future<Result> settled(std::optional<rpc::Future<Result>> call,
+                                            const std::string& function,
+                                            const Request& request);
+  /// Looks who is the primary by now, and lets the backup take over from one that is gone.
+  /// Errors: CallError when no server has the partition.
+  void find_primary(int partition, const std::string& why, const Deadline& deadline);
+
+  rpc::Agent& agent_;
+  const TableSet tables_;
+  const ClientOptions options_;
+  Views views_;
+  std::vector<View> known_{};                    ///< by partition
+  std::vector<std::vector<size_t>> dense_of_{};  ///< by partition
+  uint64_t pushes_ = 0;
+};
+
+}  // namespace argosy::ps

@@ -1,0 +1,381 @@
+#include "argosy/ps/table_client.h"
+
+#include <atomic>
+#include <barrier>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/ps/first_row.h"
+#include "argosy/ps/row_sum.h"
+#include "argosy/ps/test_job.h"
+
+namespace argosy::ps {
+namespace {
+
+using namespace std::chrono_literals;
+using Ids = std::vector<uint64_t>;
+
+constexpr size_t kDim = 5;
+
+TableSet two_tables(const std::shared_ptr<const RowRule>& rule = adagrad()) {
+  TableSet tables;
+  tables.sparse.push_back({.name = "users", .dim = kDim, .rule = rule, .initial_range = 0.1F});
+  tables.sparse.push_back(
+      {.name = "items", .dim = 3, .rule = naive(), .initial_range = 0.1F, .seed = 9});
+  tables.dense.push_back(
+      {.name = "weight", .initial = std::vector<float>(100, 0.5F), .rule = rule});
+  tables.dense.push_back({.name = "bias", .initial = {1, 2, 3}, .rule = rule});
+  return tables;
+}
+
+std::vector<float> rows_of(TableClient& client, uint32_t table, const Ids& ids) {
+  std::vector<float> out(ids.size() * client.tables().sparse[table].dim);
+  const IdDeal deal(ids);
+  const TableClient::Rows rows{.table = table, .ids = deal, .out = out};
+  client.pull({&rows, 1});
+  return out;
+}
+
+/// A batch with repeats, and its gradients: a function of worker and step.
+struct Batch {
+  Batch(int worker, int step, size_t dim) {
+    std::mt19937_64 random(static_cast<uint64_t>(1000 * worker + step));
+    for (int i = 0; i < 300; ++i) {
+      ids.push_back(random() % 200);
+      for (size_t d = 0; d < dim; ++d) {
+        gradients.push_back(static_cast<float>(random() % 2001) / 1000 - 1);
+      }
+    }
+  }
+  Ids ids{};
+  std::vector<float> gradients{};
+};
+
+struct DenseValues {
+  std::vector<float> weight = std::vector<float>(100);
+  std::vector<float> bias = std::vector<float>(3);
+  TableClient::Dense dense{.values = {weight, bias}};
+};
+
+/// Trains for a few steps, and returns what the tables hold in the end.
+std::vector<float> trained(int servers, int workers, UpdateMode mode, bool backup = true) {
+  constexpr int kSteps = 7;
+  std::vector<float> result;
+  TestJob::run(
+      two_tables(),
+      {.servers = servers, .workers = workers, .mode = mode, .backup = backup},
+      [&](TableClient& client, int worker) {
+        DenseValues values;
+        for (int step = 0; step < kSteps; ++step) {
+          const Batch users(worker, step, kDim);
+          const Batch items(worker, step + 500, 3);
+          const IdDeal user_ids(users.ids);
+          const IdDeal item_ids(items.ids);
+          std::vector<float> user_rows(users.gradients.size());
+          std::vector<float> item_rows(items.gradients.size());
+          const std::array<TableClient::Rows, 2> rows{
+              {{.table = 0, .ids = user_ids, .out = user_rows},
+               {.table = 1, .ids = item_ids, .out = item_rows}}};
+          client.pull(rows, &values.dense);
+          for (float& one : user_rows) {
+            one *= 0.01F;
+          }
+          // What is pushed depends on what was pulled.
+          std::vector<float> gradients = users.gradients;
+          for (size_t i = 0; i < gradients.size(); ++i) {
+            gradients[i] += user_rows[i] + values.weight[i % 100];
+          }
+          const std::array<TableClient::Gradients, 2> pushed{
+              {{.table = 0, .ids = user_ids, .gradients = gradients, .lr = 0.1},
+               {.table = 1, .ids = item_ids, .gradients = items.gradients, .lr = 0.1}}};
+          const std::vector<float> weight(100, static_cast<float>(worker + 1) * 0.3F);
+          const std::vector<float> bias{0.1F, item_rows[0], item_rows[1]};
+          const TableClient::DenseGradients dense{.gradients = {weight, bias}, .lr = {0.1, 0.2}};
+          client.push(pushed, &dense);
+        }
+        if (worker == 0) {
+          Ids all(200);
+          std::iota(all.begin(), all.end(), 0);
+          result = rows_of(client, 0, all);
+          const std::vector<float> items = rows_of(client, 1, all);
+          client.pull({}, &values.dense);
+          for (const auto& part : {items, values.weight, values.bias}) {
+            result.insert(result.end(), part.begin(), part.end());
+          }
+        }
+      });
+  return result;
+}
+
+TEST(TableClient, TheNumberOfServersChangesNoBit) {
+  for (const int workers : {1, 3}) {
+    const std::vector<float> one = trained(1, workers, UpdateMode::kSync);
+    ASSERT_EQ(one.size(), 200 * kDim + 200 * 3 + 103);
+    for (const int servers : {2, 3, 4}) {
+      EXPECT_EQ(trained(servers, workers, UpdateMode::kSync), one) << servers << " servers";
+    }
+  }
+  EXPECT_EQ(trained(2, 3, UpdateMode::kSync, false), trained(2, 3, UpdateMode::kSync));
+  EXPECT_NE(trained(2, 3, UpdateMode::kSync), trained(2, 1, UpdateMode::kSync));
+}
+
+TEST(TableClient, SyncIsTheUpdateByTheAverage) {
+  constexpr int kWorkers = 3;
+  const Ids ids{7, 8, 9};
+  TestJob::run(two_tables(naive()),
+               {.servers = 2, .workers = kWorkers, .mode = UpdateMode::kSync},
+               [&](TableClient& client, int worker) {
+                 // Worker 0 has no gradient for id 7, worker 1 has two, which are added first.
+                 const Ids mine = worker == 0 ? Ids{8} : worker == 1 ? Ids{7, 9, 7} : Ids{9, 7, 8};
+                 std::vector<float> gradients;
+                 for (size_t i = 0; i < mine.size() * kDim; ++i) {
+                   gradients.push_back(0.1F * static_cast<float>(worker + 1) +
+                                       0.01F * static_cast<float>(i));
+                 }
+                 const IdDeal deal(mine);
+                 const TableClient::Gradients pushed{
+                     .table = 0, .ids = deal, .gradients = gradients, .lr = 0.5};
+                 client.push({&pushed, 1});
+                 const std::vector<float> after = rows_of(client, 0, ids);
+                 const auto g = [](int of, size_t row, size_t d) {
+                   return 0.1F * static_cast<float>(of + 1) +
+                          0.01F * static_cast<float>(row * kDim + d);
+                 };
+                 for (size_t d = 0; d < kDim; ++d) {
+                   const float seven = (g(1, 0, d) + g(1, 2, d)) + g(2, 1, d);
+                   const float eight = g(0, 0, d) + g(2, 2, d);
+                   const float nine = g(1, 1, d) + g(2, 0, d);
+                   size_t row = 0;
+                   for (const float sum : {seven, eight, nine}) {
+                     std::vector<float> first(kDim);
+                     draw_first_row(0, ids[row], 0.1F, first);
+                     EXPECT_EQ(after[row * kDim + d], first[d] - 0.5F * (sum / 3)) << row;
+                     ++row;
+                   }
+                 }
+               });
+}
+
+TEST(TableClient, AsyncAppliesEachPushOnce) {
+  constexpr int kWorkers = 3;
+  constexpr int kSteps = 40;
+  TestJob::run(
+      two_tables(naive()),
+      {.servers = 2, .workers = kWorkers, .mode = UpdateMode::kAsync},
+      [&](TableClient& client, int worker) {
+        static std::barrier<> all(kWorkers);
+        const Ids ids{1, 2, 3, 4, 5, 1};
+        const IdDeal deal(ids);
+        const std::vector<float> gradients(ids.size() * kDim, 0.125F);
+        const std::vector<float> weight(100, 0.25F);
+        const std::vector<float> bias(3, 0.5F);
+        const TableClient::DenseGradients dense{.gradients = {weight, bias}, .lr = {0.5, 0.5}};
+        for (int step = 0; step < kSteps; ++step) {
+          const TableClient::Gradients pushed{
+              .table = 0, .ids = deal, .gradients = gradients, .lr = 0.5};
+          client.push({&pushed, 1}, &dense);
+          (void)rows_of(client, 0, ids);
+        }
+        all.arrive_and_wait();
+        if (worker > 0) {
+          return;
+        }
+        DenseValues values;
+        client.pull({}, &values.dense);
+        EXPECT_FLOAT_EQ(values.weight[50], 0.5F - kWorkers * kSteps * 0.125F);
+        EXPECT_FLOAT_EQ(values.bias[2], 3 - kWorkers * kSteps * 0.25F);
+        const std::vector<float> rows = rows_of(client, 0, {2, 1});
+        std::vector<float> first(kDim);
+        draw_first_row(0, 2, 0.1F, first);
+        EXPECT_NEAR(rows[0], first[0] - kWorkers * kSteps * 0.0625, 1e-4);
+        draw_first_row(0, 1, 0.1F, first);
+        EXPECT_NEAR(rows[kDim], first[0] - kWorkers * kSteps * 0.125, 1e-4);
+        const std::vector<TableStat> stats = client.stats();
+        EXPECT_EQ(stats[0].name, "users");
+        EXPECT_EQ(stats[0].rows, 5U);
+        EXPECT_GT(stats[0].bytes, 0U);
+        EXPECT_EQ(stats[1].rows, 0U);
+      });
+}
+
+TEST(TableClient, GeoAddsWhatWorkersHaveLearned) {
+  TestJob::run(two_tables(),
+               {.servers = 2, .workers = 1, .mode = UpdateMode::kGeo},
+               [&](TableClient& client, int /*worker*/) {
+                 const Ids ids{4, 6};
+                 const std::vector<float> before = rows_of(client, 0, ids);
+                 const IdDeal deal(ids);
+                 const std::vector<float> differences(ids.size() * kDim, 0.25F);
+                 const TableClient::Gradients pushed{
+                     .table = 0, .ids = deal, .gradients = differences};
+                 client.push({&pushed, 1});
+                 const std::vector<float> after = rows_of(client, 0, ids);
+                 for (size_t i = 0; i < after.size(); ++i) {
+                   EXPECT_EQ(after[i], before[i] + 0.25F);
+                 }
+               });
+}
+
+TEST(TableClient, HalfAsyncHoldsTheFastBack) {
+  constexpr uint64_t kStaleness = 3;
+  constexpr int kSteps = 30;
+  std::atomic<int> slow = 0;
+  std::atomic<int> farthest = 0;
+  TestJob::run(
+      two_tables(),
+      {.servers = 2, .workers = 2, .mode = UpdateMode::kHalfAsync, .staleness = kStaleness},
+      [&](TableClient& client, int worker) {
+        for (int step = 0; step < kSteps; ++step) {
+          (void)rows_of(client, 0, {1, 2, 3});
+          if (worker == 0) {
+            farthest = std::max(farthest.load(), step - slow.load());
+          } else {
+            std::this_thread::sleep_for(5ms);
+            slow = step + 1;  // a moment before the servers know
+          }
+          client.push({});
+        }
+      });
+  EXPECT_LE(farthest, static_cast<int>(kStaleness));
+  EXPECT_GE(farthest, 1) << "nobody was ahead, so nobody was held back";
+}
+
+TEST(TableClient, OtherTablesAreRefused) {
+  TableSet other = two_tables();
+  EXPECT_EQ(other.fingerprint(), two_tables().fingerprint());
+  other.sparse[0].dim = 6;
+  TestJob::run(
+      two_tables(), {.servers = 1, .workers = 1, .refused = &other}, [](TableClient& client, int) {
+        EXPECT_EQ(client.tables().index_of("items"), 1U);
+        EXPECT_THROW((void)client.tables().index_of("item"), UsageError);
+      });
+}
+
+// -- What a server takes.
+
+class Requests : public ::testing::Test {
+ protected:
+  Partition partition_{two_tables(), {.number = 1, .count = 2, .workers = 2}};
+
+  /// An id that lies in a shard of this server, counted from its first.
+  static uint64_t id_in(int shard) {
+    for (uint64_t id = 0;; ++id) {
+      if (shard_of(id) == shards_of(1, 2).first + shard) {
+        return id;
+      }
+    }
+  }
+  static RowsPushed rows(const Ids& ids, std::vector<uint32_t> counts, size_t floats) {
+    counts.resize(32);
+    return {.table = 0,
+            .lr = 0.1,
+            .counts = std::move(counts),
+            .ids = rpc::Memory::own(ids),
+            .gradients = rpc::Memory::own(std::vector<float>(floats, 1.0F))};
+  }
+  std::string refused(const PushRequest& request) {
+    try {
+      partition_.push(request);
+    } catch (const UsageError& error) {
+      EXPECT_EQ(partition_.updates(), 0U);
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(Requests, ThatDoNotFitAreRefusedAndChangeNothing) {
+  using ::testing::HasSubstr;
+  const uint64_t good = id_in(0);
+  EXPECT_THAT(refused({.worker = 2}), HasSubstr("there is no worker 2"));
+  EXPECT_THAT(refused({.worker = 0, .number = 1}), HasSubstr("push 1 came before push 0"));
+  EXPECT_THAT(refused({.rows = {rows({good}, {1}, kDim - 1)}}), HasSubstr("gradients of [1, 5]"));
+  EXPECT_THAT(refused({.rows = {rows({good}, {2}, kDim)}}), HasSubstr("2 ids in 32 shards"));
+  EXPECT_THAT(refused({.rows = {rows({good}, {0, 1}, kDim)}}), HasSubstr("is not of shard 33"));
+  RowsPushed other = rows({good}, {1}, kDim);
+  other.table = 7;
+  EXPECT_THAT(refused({.rows = {other}}), HasSubstr("there is no table 7"));
+  other = rows({good}, {1}, kDim);
+  other.shows = rpc::Memory::own(std::vector<float>(2));
+  EXPECT_THAT(refused({.rows = {other}}), HasSubstr("8 of shows"));
+  EXPECT_THAT(refused({.dense_lr = {0.1, 0.1, 0.1}}), HasSubstr("dense parameters"));
+  EXPECT_EQ(refused({.rows = {rows({good}, {1}, kDim)}}), "");
+  EXPECT_EQ(partition_.rows(0), 0U) << "the other worker has not pushed yet";
+  EXPECT_EQ(refused({.rows = {rows({good}, {1}, kDim)}}), "") << "a push that came already";
+  partition_.push({.worker = 1});
+  EXPECT_EQ(partition_.updates(), 1U);
+  EXPECT_EQ(partition_.rows(0), 1U);
+}
+
+// -- IdDeal, RowSum
+
+TEST(IdDeal, HasEachIdOnceByItsShard) {
+  std::mt19937_64 random(5);
+  Ids ids;
+  for (int i = 0; i < 5000; ++i) {
+    ids.push_back(random() % 700 * 0x123456789U);
+  }
+  const IdDeal deal(ids);
+  const std::set<uint64_t> different(ids.begin(), ids.end());
+  EXPECT_EQ(deal.ids().size(), different.size());
+  EXPECT_EQ(std::set<uint64_t>(deal.ids().begin(), deal.ids().end()), different);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    EXPECT_EQ(deal.ids()[deal.places()[i]], ids[i]);
+  }
+  for (int s = 0; s < kShards; ++s) {
+    for (size_t at = deal.begin(s); at < deal.begin(s + 1); ++at) {
+      EXPECT_EQ(shard_of(deal.ids()[at]), s);
+    }
+  }
+  EXPECT_TRUE(IdDeal(Ids{}).ids().empty());
+}
+
+TEST(RowSum, HasTheOrderOfEverySum) {
+  // T(5) = ((0 + 1) + (2 + 3)) + 4: numbers whose sum depends on the order.
+  const std::vector<std::vector<float>> numbers{{1e8F}, {1}, {-1e8F}, {1}, {0.25F}};
+  std::vector<const float*> leaves;
+  for (const auto& one : numbers) {
+    leaves.push_back(one.data());
+  }
+  std::vector<float> out(1);
+  average_of(leaves, out);
+  EXPECT_EQ(out[0], (((1e8F + 1.0F) + (-1e8F + 1.0F)) + 0.25F) / 5);
+  leaves[1] = nullptr;
+  leaves[2] = nullptr;
+  average_of(leaves, out);
+  EXPECT_EQ(out[0], ((1e8F + 1.0F) + 0.25F) / 5);
+  leaves.assign(5, nullptr);
+  average_of(leaves, out);
+  EXPECT_EQ(out[0], 0);
+}
+
+TEST(Shards, AreDividedEvenly) {
+  for (int servers = 1; servers <= 7; ++servers) {
+    int next = 0;
+    for (int s = 0; s < servers; ++s) {
+      EXPECT_EQ(shards_of(s, servers).first, next);
+      EXPECT_GE(shards_of(s, servers).count(), kShards / servers);
+      next = shards_of(s, servers).last;
+    }
+    EXPECT_EQ(next, kShards);
+  }
+  std::vector<DenseOptions> dense(8);
+  for (DenseOptions& one : dense) {
+    one.initial.resize(10);
+  }
+  std::array<int, 4> of_server{};
+  for (const int shard : dense_shards(dense)) {
+    ++of_server[static_cast<size_t>(shard / 16)];
+  }
+  EXPECT_THAT(of_server, ::testing::Each(2));
+}
+
+}  // namespace
+}  // namespace argosy::ps

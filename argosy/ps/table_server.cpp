@@ -1,0 +1,141 @@
+#include "argosy/ps/table_server.h"
+
+#include <exception>
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/base/log.h"
+#include "argosy/base/thread_pool.h"
+
+namespace argosy::ps {
+namespace {
+
+/// How often a server looks whether another one is gone, if no worker tells it.
+constexpr std::chrono::milliseconds kServerLookPeriod{100};
+
+}  // namespace
+
+TableServer::TableServer(const TableSet& tables, TableServerOptions options)
+    : tables_(tables), options_(std::move(options)) {
+  const auto servers = static_cast<int>(options_.servers.size());
+  ARGOSY_CHECK(servers >= 1 && servers <= kShards && options_.server >= 0 &&
+                   options_.server < servers && options_.workers >= 1,
+               "ps.server",
+               "expected 1 to {} servers, one of them this, and 1 worker or more, got server {} of "
+               "{} with {} workers",
+               kShards,
+               options_.server,
+               servers,
+               options_.workers);
+  const bool backups = options_.backup && servers > 1;
+  for (int number = 0; number < servers; ++number) {
+    const View first{
+        .epoch = 1, .primary = number, .backup = backups ? (number + 1) % servers : -1};
+    if (first.primary == options_.server || first.backup == options_.server) {
+      replicas_[static_cast<uint32_t>(number)] =
+          std::make_unique<Replica>(tables_,
+                                    PartitionOptions{.number = number,
+                                                     .count = servers,
+                                                     .workers = options_.workers,
+                                                     .mode = options_.mode,
+                                                     .staleness = options_.staleness},
+                                    options_.server,
+                                    first);
+    }
+  }
+}
+
+TableServer::~TableServer() = default;
+
+Replica& TableServer::replica(uint32_t partition) const {
+  const auto found = replicas_.find(partition);
+  if (found == replicas_.end()) {
+    throw NotPrimaryError(fmt::format("server {} has no partition {}", options_.server, partition));
+  }
+  return *found->second;
+}
+
+void TableServer::serve(rpc::Functions& functions) {
+  functions.serve("ps/pull", [this](rpc::CallContext& call, const PullRequest& request) {
+    return replica(request.partition).pull(call, request);
+  });
+  functions.serve("ps/push", [this](const PushRequest& request) {
+    replica(request.partition).push(request, links());
+  });
+  functions.serve("ps/replicate", [this](const ReplicaPush& push) {
+    replica(push.push.partition).replicate(push);
+  });
+  functions.serve("ps/take_over", [this](uint32_t partition, uint64_t epoch) {
+    return replica(partition).take_over(epoch, links()).epoch;
+  });
+  functions.serve("ps/tables", [this] { return tables_.fingerprint(); });
+  functions.serve("ps/stats", [this] { return stats(); });
+  functions.serve("ps/stop", [this] {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+  });
+}
+
+const ServerLinks& TableServer::links() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return running_ || stop_; });
+  return links_;
+}
+
+bool TableServer::run(rpc::Agent& agent, const Deadline& deadline) {
+  views_ = std::make_unique<Views>(agent.store());
+  for (const auto& [number, replica] : replicas_) {
+    views_->begin(static_cast<int>(number), replica->view());
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    links_ = {.agent = &agent,
+              .views = views_.get(),
+              .servers = options_.servers,
+              .self = options_.server};
+    running_ = true;
+  }
+  changed_.notify_all();
+  std::unique_lock lock(mutex_);
+  while (!stop_ && !deadline.expired()) {
+    if (!changed_.wait_for(lock, kServerLookPeriod, [&] { return stop_; })) {
+      lock.unlock();
+      look_around();
+      lock.lock();
+    }
+  }
+  return stop_;
+}
+
+void TableServer::look_around() {
+  for (const auto& [number, replica] : replicas_) {
+    try {
+      replica->look(links_);
+    } catch (const std::exception& error) {
+      log::warn("[ps.server] {}", error.what());
+    }
+  }
+}
+
+std::vector<TableStat> TableServer::stats() const {
+  std::vector<TableStat> all(tables_.sparse.size());
+  for (size_t table = 0; table < all.size(); ++table) {
+    all[table].name = tables_.sparse[table].name;
+  }
+  for (const auto& [number, replica] : replicas_) {
+    if (!replica->is_primary()) {
+      continue;
+    }
+    const auto counts = replica->rows_and_bytes();
+    for (size_t table = 0; table < all.size(); ++table) {
+      all[table].rows += counts[table].first;
+      all[table].bytes += counts[table].second;
+    }
+  }
+  return all;
+}
+
+}  // namespace argosy::ps

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "argosy/base/deadline.h"
+#include "argosy/ps/replica.h"
+#include "argosy/ps/tables.h"
+#include "argosy/ps/views.h"
+#include "argosy/rpc/agent.h"
+#include "argosy/rpc/functions.h"
+
+namespace argosy::ps {
+
+/// What a server tells of one table.
+struct TableStat {
+  std::string name{};
+  uint64_t rows = 0;
+  uint64_t bytes = 0;
+  auto fields() { return std::tie(name, rows, bytes); }
+};
+
+struct TableServerOptions {
+  std::vector<std::string> servers{};  ///< names of the servers' agents, in their order
+  int server = 0;                      ///< which of them this is
+  int workers = 1;
+  UpdateMode mode = UpdateMode::kSync;
+  uint64_t staleness = 0;  ///< with kHalfAsync: see UpdateMode
+  bool backup = true;      ///< keeps each partition on two servers, where there are two
+};
+
+/// Serves tables to the workers of a job: one partition of them as the primary, another one as the
+/// backup. Thread-safe.
+///
+///     ps::TableServer server(tables, {.servers = {"server0", "server1"}, .server = 0, …});
+///     rpc::Functions functions;
+///     server.serve(functions);
+///     rpc::Agent agent({.name = "server0"}, functions);
+///     server.run(agent);                                  // until a worker says stop
+///     agent.shutdown();
+class TableServer final {
+ public:
+  /// Errors: UsageError for options that cannot be.
+  TableServer(const TableSet& tables, TableServerOptions options);
+  ~TableServer();
+  TableServer(const TableServer&) = delete;
+  TableServer& operator=(const TableServer&) = delete;
+  TableServer(TableServer&&) = delete;
+  TableServer& operator=(TableServer&&) = delete;
+
+  /// Offers its functions, "ps/pull" and others. Lifetime: it outlives the agent that serves them.
+  void serve(rpc::Functions& functions);
+  /// Serves until a worker calls TableClient::stop(). False: `deadline` passed first.
+  bool run(rpc::Agent& agent, const Deadline& deadline = Deadline::never());
+  /// Of the partitions of which this server is the primary.
+  [[nodiscard]] std::vector<TableStat> stats() const;
+
+ private:
+  [[nodiscard]] Replica& replica(uint32_t partition) const;
+  /// Blocks until run() has begun, because requests may come sooner.
+  [[nodiscard]] const ServerLinks& links();
+  void look_around();
+
+  const TableSet tables_;
+  const TableServerOptions options_;
+  std::map<uint32_t, std::unique_ptr<Replica>> replicas_{};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::unique_ptr<Views> views_{};
+  ServerLinks links_{};
+  bool running_ = false;
+  bool stop_ = false;
+};
+
+}  // namespace argosy::ps

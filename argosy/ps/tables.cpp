@@ -1,0 +1,65 @@
+#include "argosy/ps/tables.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "argosy/base/check.h"
+#include "argosy/base/fingerprint.h"
+
+namespace argosy::ps {
+
+uint64_t TableSet::fingerprint() const {
+  Fingerprint all;
+  for (const SparseOptions& table : sparse) {
+    all.add(table.name);
+    all.add(table.dim);
+    all.add(table.rule->name());
+    all.add(table.initial_range);
+    all.add(table.seed);
+    all.add(table.statistics);
+  }
+  for (const DenseOptions& parameter : dense) {
+    all.add(parameter.name);
+    all.add(parameter.initial.size());
+    all.add(parameter.rule->name());
+  }
+  return all.value();
+}
+
+uint32_t TableSet::index_of(std::string_view sparse_name) const {
+  const auto found = std::ranges::find(sparse, sparse_name, &SparseOptions::name);
+  std::vector<std::string_view> names;
+  std::ranges::transform(sparse, std::back_inserter(names), &SparseOptions::name);
+  ARGOSY_CHECK(found != sparse.end(),
+               "ps.table",
+               "there is no sparse table \"{}\". There are {}",
+               sparse_name,
+               names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+  return static_cast<uint32_t>(found - sparse.begin());
+}
+
+/// Shards are taken in an order whose first 2, 4, 8 … are spread evenly, so that a few parameters
+/// fall to different servers.
+std::vector<int> dense_shards(std::span<const DenseOptions> dense) {
+  std::array<int, kShards> spread{};
+  for (int i = 0; i < kShards; ++i) {
+    for (int bit = 1, to = kShards / 2; bit < kShards; bit *= 2, to /= 2) {
+      spread[static_cast<size_t>(i)] += (i & bit) != 0 ? to : 0;
+    }
+  }
+  std::vector<size_t> order(dense.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(
+      order, std::greater(), [&](size_t i) { return dense[i].initial.size(); });
+  std::array<size_t, kShards> loads{};
+  std::vector<int> shards(dense.size());
+  for (const size_t i : order) {
+    const auto least = static_cast<size_t>(std::ranges::min_element(loads) - loads.begin());
+    loads[least] += dense[i].initial.size() + 1;
+    shards[i] = spread[least];
+  }
+  return shards;
+}
+
+}  // namespace argosy::ps

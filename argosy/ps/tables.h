@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "argosy/ps/row_rule.h"
+#include "argosy/ps/row_table.h"
+#include "argosy/ps/shards.h"
+
+namespace argosy::ps {
+
+/// A parameter that is held as a whole, in one shard.
+struct DenseOptions {
+  std::string name{};
+  std::vector<float> initial{};  ///< its first values
+  std::shared_ptr<const RowRule> rule = naive();
+};
+
+/// All tables of a job. Workers and servers make it from the same program.
+struct TableSet {
+  std::vector<SparseOptions> sparse{};
+  std::vector<DenseOptions> dense{};
+
+  /// Returns a hash of names, sizes and rules, by which processes see that they have the same.
+  [[nodiscard]] uint64_t fingerprint() const;
+  /// Errors: UsageError when no sparse table has the name.
+  [[nodiscard]] uint32_t index_of(std::string_view sparse_name) const;
+};
+
+/// Returns the shard of each dense parameter: large ones are spread first.
+[[nodiscard]] std::vector<int> dense_shards(std::span<const DenseOptions> dense);
+
+}  // namespace argosy::ps

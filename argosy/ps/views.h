@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "argosy/base/deadline.h"
+#include "argosy/rendezvous/store.h"
+
+namespace argosy::ps {
+
+/// Which servers have a partition. Whoever changes it counts the epoch up, so that all can tell an
+/// old view from a new one.
+struct View {
+  uint64_t epoch = 0;
+  int primary = -1;  ///< answers the workers
+  int backup = -1;   ///< has applied, or will, what the primary has acknowledged; -1: there is none
+  friend bool operator==(const View&, const View&) = default;
+};
+
+/// The views of all partitions, in the job's store. Thread-safe.
+class Views final {
+ public:
+  explicit Views(std::shared_ptr<rendezvous::Store> store) : store_(std::move(store)) {}
+
+  /// Returns the view. Errors: those of the store.
+  [[nodiscard]] View get(int partition) const;
+  /// Writes the first view, unless there is one.
+  void begin(int partition, const View& view);
+  /// Replaces `from` by `to`. False when it is another one by now.
+  [[nodiscard]] bool change(int partition, const View& from, const View& to);
+
+ private:
+  [[nodiscard]] static std::string key(int partition);
+
+  const std::shared_ptr<rendezvous::Store> store_;
+};
+
+}  // namespace argosy::ps
