@@ -35,6 +35,8 @@
 #include "argosy/optim/optim.h"
 #include "argosy/parallel/parallel.h"
 #include "argosy/program/command_line.h"
+#include "argosy/ps/embedding.h"
+#include "argosy/ps/training.h"
 #include "argosy/rpc/rpc.h"
 #include "argosy/rpc/tensors.h"
 #include "argosy/runs/run_config.h"

@@ -46,10 +46,16 @@ class FlatOptimizer final : public OptimizerImpl {
   }
 
   [[nodiscard]] FlatSettings settings() const {
+    std::vector<WeightDecay> decays;
+    for (std::size_t i = 0; i < registry_.size(); ++i) {
+      decays.push_back(registry_.decay_of(i));
+    }
     return {.rule = std::string(rule_->name()),
             .numbers = rule_->numbers(),
             .grad_clip = grad_clip_,
-            .apply_decay_param_fun = registry_.decay_filter()};
+            .apply_decay_param_fun = registry_.decay_filter(),
+            .formula = rule_,
+            .decays = decays};
   }
 
   [[nodiscard]] const engine::NamedTensors& parameters() const override {
@@ -584,7 +590,7 @@ class FlatOptimizer final : public OptimizerImpl {
     }
   }
 
-  std::unique_ptr<const Rule> rule_;
+  std::shared_ptr<const Rule> rule_;
   std::string where_;
   GradClip grad_clip_;
   ParamRegistry registry_;

@@ -40,6 +40,8 @@ struct FlatSettings {
   RuleNumbers numbers{};
   GradClip grad_clip{};
   DecayFilter apply_decay_param_fun{};
+  std::shared_ptr<const Rule> formula{};
+  std::vector<WeightDecay> decays{};  ///< of each parameter
 };
 /// Returns nullopt for another optimizer.
 [[nodiscard]] std::optional<FlatSettings> settings_of(const OptimizerImpl& optimizer);

@@ -36,6 +36,20 @@ Partition::Partition(TableSet tables, const PartitionOptions& options)
   }
 }
 
+void Partition::set_dense(std::span<const float> values) {
+  ARGOSY_CHECK(values.size() == dense_size_ &&
+                   std::ranges::all_of(
+                       workers_, [](const WorkerState& worker) { return worker.pushes == 0; }),
+               "ps.request",
+               "dense parameters are set before the first push, {} numbers of them: got {}",
+               dense_size_,
+               values.size());
+  for (DenseParameter& parameter : dense_) {
+    std::ranges::copy(values.first(parameter.weights.size()), parameter.weights.begin());
+    values = values.subspan(parameter.weights.size());
+  }
+}
+
 RowTable& Partition::shard(uint32_t table, int shard) {
   return sparse_[table][static_cast<size_t>(shard - range_.first)];
 }

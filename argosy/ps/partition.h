@@ -39,6 +39,9 @@ class Partition final {
   /// Errors: UsageError for tables that cannot be.
   Partition(TableSet tables, const PartitionOptions& options);
 
+  /// Sets the dense parameters that lie here, in their order.
+  /// Errors: UsageError after a push, or for another number of them.
+  void set_dense(std::span<const float> values);
   /// Takes a push; one that was taken before changes nothing.
   /// Errors: UsageError for one that does not fit the tables, or of which an earlier one is
   /// missing. It is then not applied.

@@ -6,7 +6,6 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <optional>
 #include <random>
@@ -228,11 +227,10 @@ TEST_F(DyingServers, InSyncModeChangeNoBit) {
                       .step = static_cast<int>(20 + random() % 100),
                       .after_us = static_cast<int>(random() % 2000)};
     const Result disturbed = run({.deaths = {death}});
-    EXPECT_EQ(std::memcmp(&disturbed.rows, &calm.rows, sizeof calm.rows), 0)
-        << "server " << death.server << " died in step " << death.step << ", " << death.after_us
-        << " us later";
-    EXPECT_EQ(std::memcmp(&disturbed.counts, &calm.counts, sizeof calm.counts), 0);
-    EXPECT_EQ(std::memcmp(&disturbed.weight, &calm.weight, sizeof calm.weight), 0);
+    EXPECT_EQ(disturbed.rows, calm.rows) << "server " << death.server << " died in step "
+                                         << death.step << ", " << death.after_us << " us later";
+    EXPECT_EQ(disturbed.counts, calm.counts);
+    EXPECT_EQ(disturbed.weight, calm.weight);
     std::cout << "step " << death.step << ": the longest steps took "
               << disturbed.longest_step_ms[0] << " and " << disturbed.longest_step_ms[1] << " ms\n";
   }

@@ -47,6 +47,11 @@ void Replica::check_primary() const {
   }
 }
 
+void Replica::begin(std::span<const float> dense) {
+  const std::unique_lock lock(mutex_);
+  partition_.set_dense(dense);
+}
+
 rpc::Later<PullReply> Replica::pull(rpc::CallContext& call, PullRequest request) {
   rpc::Later<PullReply> reply;
   rpc::Draft values = call.allocate(partition_.size_of(request) * sizeof(float));

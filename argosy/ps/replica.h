@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,8 @@ class Replica final {
   Replica(Replica&&) = delete;
   Replica& operator=(Replica&&) = delete;
 
+  /// Sets the dense parameters, before any push. Errors: UsageError after one.
+  void begin(std::span<const float> dense);
   /// Answers a pull, perhaps later. Errors: NotPrimaryError; UsageError for one that does not fit.
   [[nodiscard]] rpc::Later<PullReply> pull(rpc::CallContext& call, PullRequest request);
   /// Takes a push. Returns when it is safe: the backup has it too, or there is none any more.

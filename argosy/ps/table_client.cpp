@@ -169,6 +169,24 @@ void TableClient::find_primary(int partition, const std::string& why, const Dead
   }
 }
 
+void TableClient::begin() {
+  for (int partition = 0; partition < servers(); ++partition) {
+    std::vector<float> values;
+    for (const size_t i : dense_of_[static_cast<size_t>(partition)]) {
+      values.insert(values.end(), tables_.dense[i].initial.begin(), tables_.dense[i].initial.end());
+    }
+    const View& view = known_[static_cast<size_t>(partition)];
+    for (const int server : {view.primary, view.backup}) {
+      if (server >= 0) {
+        agent_.call({options_.servers[static_cast<size_t>(server)], options_.timeout},
+                    "ps/begin",
+                    static_cast<uint32_t>(partition),
+                    rpc::Memory::view(values));
+      }
+    }
+  }
+}
+
 void TableClient::pull(std::span<const Rows> rows, const Dense* dense) {
   std::vector<PullRequest> requests;
   for (int partition = 0; partition < servers(); ++partition) {

@@ -57,6 +57,9 @@ class TableClient final {
     std::vector<double> lr{};  ///< of each parameter
   };
 
+  /// Gives the dense parameters the values that this worker's tables have, on all servers. One
+  /// worker calls it, before any push.
+  void begin();
   /// Reads rows, and the dense parameters with `dense`. Blocks until all servers have answered;
   /// what they wait for depends on the mode.
   /// Errors: CallError naming the server that is gone, or that did not answer in time.

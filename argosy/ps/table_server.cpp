@@ -68,6 +68,9 @@ void TableServer::serve(rpc::Functions& functions) {
   functions.serve("ps/take_over", [this](uint32_t partition, uint64_t epoch) {
     return replica(partition).take_over(epoch, links()).epoch;
   });
+  functions.serve("ps/begin", [this](uint32_t partition, const rpc::Memory& dense) {
+    replica(partition).begin(dense.as<float>());
+  });
   functions.serve("ps/tables", [this] { return tables_.fingerprint(); });
   functions.serve("ps/stats", [this] { return stats(); });
   functions.serve("ps/stop", [this] {

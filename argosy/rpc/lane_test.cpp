@@ -259,7 +259,7 @@ TEST(Arriving, PutsTogetherWhatCameInParts) {
 }
 
 TEST(Arriving, RefusesWhatComesOutOfTurnOrIsTooMuch) {
-  const auto takes = [](std::vector<Ring::Frame> frames) {
+  const auto takes = [](const std::vector<Ring::Frame>& frames) {
     Arriving<wire::Request> arriving(nullptr, 20);
     for (const Ring::Frame& frame : frames) {
       (void)arriving.take(frame);

@@ -44,7 +44,7 @@ void set(const char* name, const std::string& value) {
 }
 
 /// Joins as the environment says, as under a launcher.
-void join(int rank, int size, const test::OwnedPort& port, AgentOptions options = {}) {
+void join(int rank, int size, const test::OwnedPort& port, const AgentOptions& options = {}) {
   set("RANK", std::to_string(rank));
   set("WORLD_SIZE", std::to_string(size));
   set("MASTER_ADDR", "127.0.0.1");

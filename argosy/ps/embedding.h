@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include "argosy/ps/row_table.h"
+
+namespace argosy::ps {
+
+class EmbeddingRows;
+
+struct EmbeddingOptions {
+  int64_t dim = 0;
+  /// Of the table. Empty: the module's name in the model. Modules of one name share the table.
+  std::string table{};
+  /// How its rows are updated. nullptr: by the model's optimizer, each row as a parameter.
+  std::shared_ptr<const RowRule> rule{};
+  /// Empty: the optimizer's rate, whatever a schedule makes of it.
+  std::optional<double> lr{};
+  float initial_range = 1e-4F;  ///< Paddle's `sparse_initial_range`
+  uint64_t seed = 0;
+  Entry entry{};
+  bool statistics = false;
+  /// An id whose row is zeros and never changes. Source: torch.nn.Embedding.
+  std::optional<int64_t> padding_idx{};
+};
+
+/// A table of rows by 64-bit ids, as a layer of any network. The rows lie on the servers of a job:
+/// forward reads those of the batch, backward keeps their gradients, and Training::step() sends
+/// them. It has no parameters. Before Training has begun, forward is an error.
+///
+///     struct Net : torch::nn::Module {
+///       ps::Embedding words{ps::EmbeddingOptions{.dim = 16}};     // registered as "words"
+///       …
+///       at::Tensor forward(at::Tensor ids) { return head(words(ids).sum(1)); }
+///     };
+class EmbeddingImpl : public torch::nn::Module {
+ public:
+  explicit EmbeddingImpl(EmbeddingOptions options);
+
+  /// Shape: ids i64 [...] → f32 [..., dim]. Ids are any numbers, negative ones too.
+  /// Blocks: until the servers have answered.
+  /// Errors: UsageError before Training has begun; CallError naming a server that is gone.
+  [[nodiscard]] at::Tensor forward(const at::Tensor& ids);
+
+  [[nodiscard]] const EmbeddingOptions& options() const { return options_; }
+  /// Lets it read and write by `rows`. Called by Training.
+  void bind(std::shared_ptr<EmbeddingRows> rows) { rows_ = std::move(rows); }
+
+ private:
+  EmbeddingOptions options_;
+  std::shared_ptr<EmbeddingRows> rows_{};
+};
+TORCH_MODULE(Embedding);
+
+}  // namespace argosy::ps

@@ -1,0 +1,237 @@
+#include "argosy/ps/training.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/Functions.h>
+#include <torch/nn/module.h>
+
+#include "argosy/base/check.h"
+#include "argosy/base/env.h"
+#include "argosy/ps/embedding.h"
+#include "argosy/ps/embedding_rows.h"
+#include "argosy/ps/optimizer_rule.h"
+
+namespace argosy::ps {
+namespace {
+
+/// Calls `visit` for each embedding in the model, with the name of its table.
+template <typename Visit>
+void for_each_embedding(torch::nn::Module& model, Visit visit) {
+  const auto look_at = [&](torch::nn::Module& module, const std::string& name) {
+    if (auto* const embedding = dynamic_cast<EmbeddingImpl*>(&module)) {
+      visit(*embedding, embedding->options().table.empty() ? name : embedding->options().table);
+    }
+  };
+  look_at(model, "embedding");
+  // Not with itself, which may lie on the stack.
+  for (const auto& item : model.named_modules("", /*include_self=*/false)) {
+    look_at(*item.value(), item.key());
+  }
+}
+
+std::span<float> memory_of(const at::Tensor& tensor) {
+  return {tensor.data_ptr<float>(), static_cast<size_t>(tensor.numel())};
+}
+
+void check_parameter(const std::string& name, const at::Tensor& parameter) {
+  ARGOSY_CHECK(
+      parameter.is_cpu() && parameter.scalar_type() == at::kFloat && parameter.is_contiguous(),
+      "ps.training",
+      "{}: parameters on servers are contiguous, of f32 and on the CPU, got {} on {}",
+      name,
+      c10::toString(parameter.scalar_type()),
+      parameter.device().str());
+}
+
+std::vector<size_t> groups_of(const optim::Optimizer& optimizer) {
+  std::vector<size_t> groups;
+  for (const auto& [name, parameter] : optimizer.parameters()) {
+    for (size_t g = 0; g < optimizer.param_groups().size(); ++g) {
+      if (std::ranges::count(optimizer.param_groups()[g].names, name) > 0) {
+        groups.push_back(g);
+        break;
+      }
+    }
+  }
+  return groups;
+}
+
+TableSet dense_tables(const optim::Optimizer& optimizer) {
+  const std::vector<std::shared_ptr<const RowRule>> rules = rules_of(optimizer);
+  TableSet tables;
+  for (size_t i = 0; i < rules.size(); ++i) {
+    const auto& [name, parameter] = optimizer.parameters()[i];
+    check_parameter(name, parameter);
+    const std::span<const float> values = memory_of(parameter);
+    tables.dense.push_back(
+        {.name = name, .initial = {values.begin(), values.end()}, .rule = rules[i]});
+  }
+  return tables;
+}
+
+rpc::AgentOptions agent_options(const TrainingOptions& options) {
+  const Roles& roles = options.roles;
+  rpc::AgentOptions agent = options.agent;
+  agent.name = fmt::format("{}{}", roles.is_server ? "server" : "worker", roles.index);
+  agent.rank = roles.is_server ? roles.index : roles.servers + roles.index;
+  agent.world_size = roles.servers + roles.workers;
+  if (agent.store == nullptr && agent.master_endpoint.empty() && !env::get("ARGOSY_STORE")) {
+    agent.master_endpoint = roles.meeting;
+  }
+  return agent;
+}
+
+}  // namespace
+
+Training::Training(torch::nn::Module& model,
+                   const optim::Optimizer& optimizer,
+                   TrainingOptions options)
+    : options_(std::move(options)),
+      optimizer_(optimizer),
+      tables_(dense_tables(optimizer)),
+      groups_(groups_of(optimizer)) {
+  add_embeddings(model);
+  for (int s = 0; s < options_.roles.servers; ++s) {
+    servers_.push_back(fmt::format("server{}", s));
+  }
+  rpc::Functions functions;
+  if (is_server()) {
+    server_ = std::make_unique<TableServer>(tables_,
+                                            TableServerOptions{.servers = servers_,
+                                                               .server = options_.roles.index,
+                                                               .workers = options_.roles.workers,
+                                                               .mode = options_.mode,
+                                                               .staleness = options_.staleness,
+                                                               .backup = options_.backup});
+    server_->serve(functions);
+  }
+  agent_ = std::make_unique<rpc::Agent>(agent_options(options_), functions);
+  if (!is_server()) {
+    client_ = std::make_unique<TableClient>(
+        *agent_,
+        tables_,
+        ClientOptions{.servers = servers_,
+                      .worker = static_cast<uint32_t>(options_.roles.index),
+                      .timeout = options_.timeout});
+    bind(model);
+    begin();
+  }
+}
+
+Training::~Training() = default;
+
+void Training::add_embeddings(torch::nn::Module& model) {
+  const std::vector<std::shared_ptr<const RowRule>> rules =
+      optimizer_.parameters().empty() ? std::vector<std::shared_ptr<const RowRule>>{}
+                                      : rules_of(optimizer_);
+  for_each_embedding(model, [&](const EmbeddingImpl& embedding, const std::string& table) {
+    const EmbeddingOptions& given = embedding.options();
+    const auto dim = static_cast<size_t>(given.dim);
+    const auto there = std::ranges::find(tables_.sparse, table, &SparseOptions::name);
+    if (there != tables_.sparse.end()) {
+      ARGOSY_CHECK(there->dim == dim,
+                   "ps.training",
+                   "two embeddings share the table \"{}\", of {} and {} weights a row",
+                   table,
+                   there->dim,
+                   dim);
+      return;
+    }
+    ARGOSY_CHECK(given.rule != nullptr || !rules.empty(),
+                 "ps.training",
+                 "the embedding \"{}\" has no rule, and the optimizer no parameter whose rule it "
+                 "could take",
+                 table);
+    tables_.sparse.push_back({.name = table,
+                              .dim = dim,
+                              .rule = given.rule != nullptr ? given.rule : rules.front(),
+                              .initial_range = given.initial_range,
+                              .seed = given.seed,
+                              .entry = given.entry,
+                              .statistics = given.statistics});
+    rates_.push_back(given.lr);
+  });
+}
+
+void Training::bind(torch::nn::Module& model) {
+  for (uint32_t table = 0; table < tables_.sparse.size(); ++table) {
+    rows_.push_back(std::make_shared<EmbeddingRows>(*client_, table));
+  }
+  for_each_embedding(model, [&](EmbeddingImpl& embedding, const std::string& table) {
+    embedding.bind(rows_[tables_.index_of(table)]);
+  });
+}
+
+/// The first worker's parameters are everybody's.
+void Training::begin() {
+  constexpr const char* kBegun = "ps/begun";
+  const Deadline deadline = Deadline::after(options_.timeout);
+  if (options_.roles.index == 0) {
+    client_->begin();
+    agent_->store()->set(kBegun, "1", deadline);
+  } else {
+    agent_->store()->wait({kBegun}, deadline);
+  }
+  pull();
+}
+
+void Training::serve() {
+  ARGOSY_CHECK(is_server(), "ps.training", "this process is a worker: it does not serve");
+  (void)server_->run(*agent_);
+  agent_->shutdown();
+}
+
+void Training::pull() {
+  TableClient::Dense dense;
+  for (const auto& [name, parameter] : optimizer_.parameters()) {
+    dense.values.push_back(memory_of(parameter));
+  }
+  client_->pull({}, &dense);
+  for (const auto& [name, parameter] : optimizer_.parameters()) {
+    parameter.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
+void Training::step() {
+  ARGOSY_CHECK(!is_server(), "ps.training", "this process is a server: it makes no steps");
+  std::vector<at::Tensor> kept;
+  TableClient::DenseGradients dense;
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const at::Tensor& parameter = optimizer_.parameters()[i].second;
+    const at::Tensor& gradient = parameter.grad();
+    kept.push_back(gradient.defined() ? gradient.contiguous() : at::zeros_like(parameter));
+    dense.gradients.emplace_back(memory_of(kept.back()));
+    dense.lr.push_back(optimizer_.param_groups()[groups_[i]].lr);
+  }
+  std::vector<EmbeddingRows::Pending> pending;
+  std::vector<IdDeal> deals;
+  pending.reserve(rows_.size());
+  deals.reserve(rows_.size());
+  std::vector<TableClient::Gradients> rows;
+  for (const std::shared_ptr<EmbeddingRows>& one : rows_) {
+    pending.push_back(one->take());
+    deals.emplace_back(pending.back().ids);
+    rows.push_back({.table = one->table(),
+                    .ids = deals.back(),
+                    .gradients = pending.back().gradients,
+                    .lr = rates_[one->table()].value_or(optimizer_.lr())});
+  }
+  client_->push(rows, dense.gradients.empty() ? nullptr : &dense);
+  pull();
+}
+
+void Training::stop() {
+  const Deadline deadline = Deadline::after(options_.timeout);
+  const auto done = [](int worker) { return fmt::format("ps/done/{}", worker); };
+  agent_->store()->set(done(options_.roles.index), "1", deadline);
+  if (options_.roles.index == 0) {
+    for (int worker = 1; worker < options_.roles.workers; ++worker) {
+      agent_->store()->wait({done(worker)}, deadline);
+    }
+    client_->stop();
+  }
+  agent_->shutdown();
+}
+
+}  // namespace argosy::ps

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/engine/named.h"
+#include "argosy/optim/optimizer.h"
+#include "argosy/ps/partition.h"
+#include "argosy/ps/table_client.h"
+#include "argosy/rpc/agent.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace argosy::ps {
+
+class EmbeddingRows;
+
+/// Who this process is in a job with servers.
+struct Roles {
+  int servers = 1;
+  int workers = 1;
+  bool is_server = false;
+  int index = 0;          ///< among the servers, or among the workers
+  std::string meeting{};  ///< "host:port" of server 0, where all meet without a launcher of ours
+
+  /// Reads Paddle's variables: TRAINING_ROLE (PSERVER or TRAINER), PADDLE_TRAINERS_NUM,
+  /// PADDLE_TRAINER_ID, PADDLE_PSERVERS_IP_PORT_LIST, and POD_IP with PADDLE_PORT for a server.
+  /// Errors: ConfigError naming the variable that is missing or malformed: a job without servers is
+  /// no job of one worker.
+  [[nodiscard]] static Roles from_environment();
+};
+
+struct TrainingOptions {
+  Roles roles{};
+  UpdateMode mode = UpdateMode::kSync;
+  uint64_t staleness = 0;  ///< with kHalfAsync
+  bool backup = true;      ///< each part of the tables lies on two servers, where there are two
+  /// Of a step: also for the other workers, where it waits for them.
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);
+  rpc::AgentOptions agent{};  ///< how the processes meet; name, rank and world_size are set
+};
+
+/// Trains a model whose embeddings and parameters lie on servers. Servers and workers run the same
+/// program up to here, so that both know the tables.
+///
+///     auto model = Net();
+///     optim::Adam optimizer(*model, {.lr = 1e-3});
+///     ps::Training training(*model, optimizer, {.roles = ps::Roles::from_environment()});
+///     if (training.is_server()) return training.serve(), 0;
+///     for (auto& batch : loader) {
+///       optimizer.zero_grad();
+///       loss(model->forward(batch.ids), batch.targets).backward();
+///       training.step();                        // in place of optimizer.step()
+///     }
+///     training.stop();
+///
+/// Every parameter is a dense table, and every Embedding a sparse one. The servers run the
+/// optimizer's rule; its learning rates are those of this process at each step(), so schedules act.
+/// In kSync the results have the bits of a training by collectives on as many ranks. One thread
+/// uses it.
+class Training final {
+ public:
+  /// Joins the job. Collective over servers and workers; a worker has the servers' parameters then.
+  /// Lifetime: model and optimizer stay.
+  /// Errors: UsageError for an optimizer that cannot run on servers, or parameters that are not f32
+  /// on the CPU; those of rpc::Agent.
+  Training(torch::nn::Module& model, const optim::Optimizer& optimizer, TrainingOptions options);
+  ~Training();
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
+  Training(Training&&) = delete;
+  Training& operator=(Training&&) = delete;
+
+  [[nodiscard]] bool is_server() const { return options_.roles.is_server; }
+  [[nodiscard]] const Roles& roles() const { return options_.roles; }
+
+  /// A server: serves until the workers have stopped.
+  void serve();
+
+  /// A worker: sends the gradients of parameters and embeddings, and reads the parameters for the
+  /// next step. A parameter without a gradient counts as one of zeros.
+  /// Errors: CallError naming a server that is gone with all copies, or that does not answer.
+  void step();
+  /// Reads the parameters as they are now.
+  void pull();
+  /// Waits until all workers have called it; then the servers stop.
+  void stop();
+  /// Returns rows and memory of each embedding's table.
+  [[nodiscard]] std::vector<TableStat> stats() { return client_->stats(); }
+
+ private:
+  void add_embeddings(torch::nn::Module& model);
+  void bind(torch::nn::Module& model);
+  void begin();
+
+  TrainingOptions options_;
+  const optim::Optimizer optimizer_;
+  TableSet tables_{};
+  std::vector<size_t> groups_{};                ///< of each parameter
+  std::vector<std::optional<double>> rates_{};  ///< of each sparse table; empty: the optimizer's
+  std::vector<std::string> servers_{};
+  std::unique_ptr<TableServer> server_{};
+  std::unique_ptr<rpc::Agent> agent_{};
+  std::unique_ptr<TableClient> client_{};
+  std::vector<std::shared_ptr<EmbeddingRows>> rows_{};  ///< by sparse table
+};
+
+}  // namespace argosy::ps

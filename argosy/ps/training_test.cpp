@@ -1,0 +1,361 @@
+#include "argosy/ps/training.h"
+
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/base/error.h"
+#include "argosy/optim/adam.h"
+#include "argosy/optim/lamb.h"
+#include "argosy/optim/sgd.h"
+#include "argosy/ps/embedding.h"
+#include "argosy/ps/first_row.h"
+#include "argosy/rendezvous/store.h"
+
+namespace argosy::ps {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr int64_t kDim = 4;
+constexpr int64_t kWords = 50;
+constexpr int kSteps = 6;
+constexpr float kRange = 0.3F;
+
+struct ServedNet : torch::nn::Module {
+  explicit ServedNet(std::optional<int64_t> padding = {}) {
+    words = register_module(
+        "words",
+        Embedding(EmbeddingOptions{
+            .dim = kDim, .initial_range = kRange, .seed = 5, .padding_idx = padding}));
+    head = register_module("head", torch::nn::Linear(kDim, 3));
+  }
+  at::Tensor forward(const at::Tensor& ids) { return head(words(ids).sum(1)); }
+  Embedding words{nullptr};
+  torch::nn::Linear head{nullptr};
+};
+
+/// The same network with all rows in this process.
+struct LocalNet : torch::nn::Module {
+  LocalNet() {
+    words = register_module("words", torch::nn::Embedding(kWords, kDim));
+    head = register_module("head", torch::nn::Linear(kDim, 3));
+    const torch::NoGradGuard no_grad;
+    for (int64_t id = 0; id < kWords; ++id) {
+      std::vector<float> row(kDim);
+      draw_first_row(5, static_cast<uint64_t>(id), kRange, row);
+      words->weight[id].copy_(torch::tensor(row));
+    }
+  }
+  at::Tensor forward(const at::Tensor& ids) { return head(words(ids).sum(1)); }
+  torch::nn::Embedding words{nullptr};
+  torch::nn::Linear head{nullptr};
+};
+
+/// A batch is a function of worker and step.
+std::pair<at::Tensor, at::Tensor> batch_of(int worker, int step) {
+  auto random = at::detail::createCPUGenerator(static_cast<uint64_t>(100 * worker + step));
+  return {torch::randint(kWords, {8, 5}, random, at::kLong),
+          torch::randint(3, {8}, random, at::kLong)};
+}
+
+template <typename Net>
+at::Tensor loss_of(Net& net, int worker, int step) {
+  const auto [ids, targets] = batch_of(worker, step);
+  return torch::nn::functional::cross_entropy(net.forward(ids), targets);
+}
+
+using MakeOptimizer = std::function<optim::Optimizer(torch::nn::Module&)>;
+
+optim::Optimizer sgd(torch::nn::Module& net) {
+  return optim::SGD(net, {.lr = 0.1});
+}
+optim::Optimizer adam(torch::nn::Module& net) {
+  return optim::Adam(net, {.lr = 0.01, .weight_decay = 0.01});
+}
+
+struct Trained {
+  std::vector<float> losses{};  ///< of worker 0
+  at::Tensor weight{}, rows{};
+};
+
+/// Trains with servers and workers as threads.
+Trained served(int servers,
+               int workers,
+               const MakeOptimizer& make,
+               UpdateMode mode = UpdateMode::kSync) {
+  const std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
+  Trained result;
+  std::vector<std::thread> threads;
+  std::mutex making;
+  for (int rank = 0; rank < servers + workers; ++rank) {
+    threads.emplace_back([&, rank] {
+      std::unique_lock lock(making);
+      torch::manual_seed(static_cast<uint64_t>(rank == servers ? 1 : 1000 + rank));
+      ServedNet net;  // only the first worker's parameters count
+      lock.unlock();
+      optim::Optimizer optimizer = make(net);
+      const bool is_server = rank < servers;
+      const int worker = rank - servers;
+      Training training(net,
+                        optimizer,
+                        {.roles = {.servers = servers,
+                                   .workers = workers,
+                                   .is_server = is_server,
+                                   .index = is_server ? rank : worker},
+                         .mode = mode,
+                         .timeout = 60s,
+                         .agent = {.store = store, .token = "secret"}});
+      if (training.is_server()) {
+        training.serve();
+        return;
+      }
+      for (int step = 0; step < kSteps; ++step) {
+        optimizer.zero_grad();
+        const at::Tensor loss = loss_of(net, worker, step);
+        loss.backward();
+        training.step();
+        if (worker == 0) {
+          result.losses.push_back(loss.item<float>());
+        }
+      }
+      if (worker == 0) {
+        const torch::NoGradGuard no_grad;
+        result.weight = net.head->weight.detach().clone();
+        result.rows = net.words(torch::arange(kWords)).clone();
+        EXPECT_GT(training.stats()[0].rows, 0U);
+        EXPECT_LE(training.stats()[0].rows, static_cast<uint64_t>(kWords));
+      }
+      training.stop();
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return result;
+}
+
+/// Trains in this process by the average of the workers' gradients.
+Trained local(int workers, const MakeOptimizer& make) {
+  torch::manual_seed(1);
+  const ServedNet same;  // draws its head from the same numbers
+  LocalNet net;
+  {
+    const torch::NoGradGuard no_grad;
+    net.head->weight.copy_(same.head->weight);
+    net.head->bias.copy_(same.head->bias);
+  }
+  optim::Optimizer optimizer = make(net);
+  Trained result;
+  for (int step = 0; step < kSteps; ++step) {
+    std::vector<std::vector<at::Tensor>> gradients;
+    for (int worker = 0; worker < workers; ++worker) {
+      optimizer.zero_grad();
+      const at::Tensor loss = loss_of(net, worker, step);
+      loss.backward();
+      if (worker == 0) {
+        result.losses.push_back(loss.item<float>());
+      }
+      auto& mine = gradients.emplace_back();
+      for (const auto& parameter : net.parameters()) {
+        mine.push_back(parameter.grad().clone());
+      }
+    }
+    const auto parameters = net.parameters();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      at::Tensor sum = gradients[0][i];
+      for (int worker = 1; worker < workers; ++worker) {
+        sum = sum + gradients[static_cast<size_t>(worker)][i];  // up to 3 workers: the tree's order
+      }
+      parameters[i].mutable_grad() = sum / workers;
+    }
+    optimizer.step();
+  }
+  result.weight = net.head->weight.detach();
+  result.rows = net.words->weight.detach();
+  return result;
+}
+
+TEST(PsTraining, OneWorkerLearnsToTheBitWhatAProcessAloneDoes) {
+  const Trained alone = local(1, sgd);
+  const Trained by_servers = served(2, 1, sgd);
+  EXPECT_EQ(by_servers.losses, alone.losses);
+  EXPECT_TRUE(torch::equal(by_servers.weight, alone.weight));
+  EXPECT_TRUE(torch::equal(by_servers.rows, alone.rows));
+}
+
+TEST(PsTraining, SyncIsTheAverageOfTheWorkersToTheBit) {
+  for (const int workers : {2, 3}) {
+    const Trained together = local(workers, sgd);
+    for (const int servers : {1, 3}) {
+      const Trained by_servers = served(servers, workers, sgd);
+      EXPECT_EQ(by_servers.losses, together.losses) << servers << " servers, " << workers;
+      EXPECT_TRUE(torch::equal(by_servers.weight, together.weight));
+      EXPECT_TRUE(torch::equal(by_servers.rows, together.rows));
+    }
+  }
+}
+
+TEST(PsTraining, AnyOfOurOptimizersRunsOnServers) {
+  const auto lamb = [](torch::nn::Module& net) -> optim::Optimizer {
+    return optim::Lamb(net, {.lr = 0.01});
+  };
+  for (const MakeOptimizer& make : {MakeOptimizer(adam), MakeOptimizer(lamb)}) {
+    const Trained one = served(1, 2, make);
+    const Trained three = served(3, 2, make);
+    EXPECT_EQ(one.losses, three.losses);
+    EXPECT_TRUE(torch::equal(one.weight, three.weight));
+    EXPECT_TRUE(torch::equal(one.rows, three.rows));
+    // Dense parameters as by collectives; rows differ, because each counts its own steps.
+    EXPECT_FLOAT_EQ(one.losses[0], local(2, make).losses[0]);
+  }
+}
+
+TEST(PsTraining, DenseParametersHaveTheBitsOfTheOptimizer) {
+  // Without embeddings everything is dense, so also Adam's bits are the same.
+  const auto run = [](bool by_servers) {
+    const std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
+    at::Tensor weight;
+    std::thread server([&] {
+      if (by_servers) {
+        torch::nn::Linear net(6, 2);
+        optim::Optimizer optimizer = adam(*net);
+        Training training(*net,
+                          optimizer,
+                          {.roles = {.is_server = true}, .agent = {.store = store, .token = "s"}});
+        training.serve();
+      }
+    });
+    torch::manual_seed(3);
+    torch::nn::Linear net(6, 2);
+    optim::Optimizer optimizer = adam(*net);
+    std::unique_ptr<Training> training;
+    if (by_servers) {
+      training = std::make_unique<Training>(
+          *net, optimizer, TrainingOptions{.agent = {.store = store, .token = "s"}});
+    }
+    const at::Tensor input = torch::arange(24).reshape({4, 6}).to(at::kFloat) / 24;
+    for (int step = 0; step < 5; ++step) {
+      optimizer.zero_grad();
+      net(input).pow(2).sum().backward();
+      optimizer.set_lr(0.01 / (step + 1));
+      by_servers ? training->step() : optimizer.step();
+    }
+    if (by_servers) {
+      training->stop();
+    }
+    server.join();
+    return net->weight.detach().clone();
+  };
+  const at::Tensor here = run(false);
+  EXPECT_TRUE(torch::equal(run(true), here));
+}
+
+TEST(PsTraining, APaddedIdIsZerosAndGetsNoRow) {
+  const std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
+  const auto options = [&](bool is_server) {
+    return TrainingOptions{.roles = {.is_server = is_server},
+                           .agent = {.store = store, .token = "secret"}};
+  };
+  std::thread server([&] {
+    ServedNet net(7);
+    Training(net, sgd(net), options(true)).serve();
+  });
+  ServedNet net(7);
+  optim::Optimizer optimizer = sgd(net);
+  Training training(net, optimizer, options(false));
+  const at::Tensor ids = torch::tensor({{1, 7, -3}, {7, 7, 1}});
+  const at::Tensor rows = net.words(ids);
+  EXPECT_TRUE(torch::equal(rows[0][1], torch::zeros(kDim)));
+  EXPECT_FALSE(torch::equal(rows[0][2], torch::zeros(kDim)));
+  EXPECT_TRUE(torch::equal(rows[0][0], rows[1][2]));
+  (rows.sum() + net.head(torch::ones({1, kDim})).sum()).backward();
+  training.step();
+  EXPECT_EQ(training.stats()[0].rows, 2U);
+  const torch::NoGradGuard no_grad;
+  const at::Tensor after = net.words(ids);
+  EXPECT_TRUE(torch::equal(after[0][1], torch::zeros(kDim)));
+  EXPECT_TRUE(torch::allclose(after[0][0], rows[0][0] - 0.2));  // two gradients of 1
+  EXPECT_TRUE(
+      torch::equal(net.words(torch::full({1, 2}, 7, at::kLong)), torch::zeros({1, 2, kDim})));
+  training.stop();
+  server.join();
+}
+
+TEST(PsTraining, AsyncLearnsToo) {
+  const Trained trained = served(2, 2, sgd, UpdateMode::kAsync);
+  EXPECT_TRUE(at::isfinite(trained.rows).all().item<bool>());
+  EXPECT_TRUE(at::isfinite(trained.weight).all().item<bool>());
+}
+
+TEST(PsTraining, WhatCannotBeIsSaid) {
+  ServedNet net;
+  EXPECT_THROW((void)net.forward(torch::zeros({2, 3}, at::kLong)), UsageError);
+  EXPECT_THROW((void)Embedding(EmbeddingOptions{.dim = 0}), UsageError);
+  const auto text_of = [&](const optim::Optimizer& optimizer) {
+    try {
+      const Training training(net, optimizer, {});
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(text_of(optim::SGD(net, {.lr = 0.1, .grad_clip = optim::ClipGradByGlobalNorm(1.0)})),
+              HasSubstr("clips gradients"));
+  torch::nn::Linear wide(2, 2);
+  wide->to(at::kDouble);
+  EXPECT_THAT(text_of(optim::SGD(wide, {.lr = 0.1})), HasSubstr("weight: parameters on servers"));
+}
+
+void set(const char* name, const char* value) {
+  value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);  // NOLINT: one thread
+}
+
+std::string roles_error() {
+  try {
+    (void)Roles::from_environment();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Roles, AreReadFromPaddlesVariables) {
+  EXPECT_THAT(roles_error(), HasSubstr("PADDLE_PSERVERS_IP_PORT_LIST is not set"));
+  set("PADDLE_PSERVERS_IP_PORT_LIST", "10.0.0.1:5000,10.0.0.2:5000");
+  set("PADDLE_TRAINERS_NUM", "3");
+  EXPECT_THAT(roles_error(), HasSubstr("TRAINING_ROLE is not set"));
+  set("TRAINING_ROLE", "TRAINER");
+  set("PADDLE_TRAINER_ID", "2");
+  const Roles worker = Roles::from_environment();
+  EXPECT_FALSE(worker.is_server);
+  EXPECT_EQ(worker.index, 2);
+  EXPECT_EQ(worker.servers, 2);
+  EXPECT_EQ(worker.workers, 3);
+  EXPECT_EQ(worker.meeting, "10.0.0.1:5000");
+  set("PADDLE_TRAINER_ID", "3");
+  EXPECT_THAT(roles_error(), HasSubstr("PADDLE_TRAINER_ID is 3"));
+  set("PADDLE_TRAINER_ID", "x");
+  EXPECT_THAT(roles_error(), HasSubstr("got \"x\""));
+  set("TRAINING_ROLE", "PSERVER");
+  set("POD_IP", "10.0.0.2");
+  set("PADDLE_PORT", "5000");
+  EXPECT_EQ(Roles::from_environment().index, 1);
+  EXPECT_TRUE(Roles::from_environment().is_server);
+  set("PADDLE_PORT", "5001");
+  EXPECT_THAT(roles_error(), HasSubstr("10.0.0.2:5001, which is not in"));
+  set("TRAINING_ROLE", "HETER_TRAINER");
+  EXPECT_THAT(roles_error(), HasSubstr("expected PSERVER or TRAINER"));
+}
+
+}  // namespace
+}  // namespace argosy::ps

@@ -1,0 +1,212 @@
+// Time of pulls and pushes of sparse rows. Links no libtorch.
+//
+//     bench_ps_rows [--rows 4000000] [--ids 100000] [--dim 16] [--samples 20]
+//     argosy launch --run_mode rpc -n 2 bench_ps_rows --served
+//
+// A table of `rows` rows; batches of `ids` ids drawn by Zipf's law (exponent 1), so that most are
+// of a few rows. "pull" reads the rows of a batch into its places, "push" adds its gradients up by
+// id and applies them with the rule adagrad; "copy" is memcpy of as many bytes as the batch's rows
+// have. With --served the table lies in a server's process, which is worker 0 of the job, else in
+// this one.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "argosy/program/command_line.h"
+#include "argosy/ps/id_deal.h"
+#include "argosy/ps/row_table.h"
+#include "argosy/ps/table_client.h"
+#include "argosy/ps/table_server.h"
+#include "argosy/rpc/agent.h"
+
+#include <nlohmann/json.hpp>
+
+namespace {
+
+using namespace argosy;
+using Samples = std::vector<double>;
+
+struct Settings {
+  int64_t rows = 4'000'000;
+  int64_t ids = 100'000;
+  int64_t dim = 16;
+  int samples = 20;
+  bool served = false;
+};
+
+/// Returns its microseconds.
+double time_of(const std::function<void()>& timed) {
+  const auto start = std::chrono::steady_clock::now();
+  timed();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+/// Ids from 0 to rows − 1, the n-th as often as 1 / n, scattered over all numbers.
+class Zipf {
+ public:
+  explicit Zipf(int64_t rows) : rows_(static_cast<double>(rows)) {}
+  uint64_t operator()() {
+    // The inverse of the integral of 1 / x.
+    const double u = std::uniform_real_distribution<double>(0, 1)(random_);
+    return ps::mixed(static_cast<uint64_t>(std::pow(rows_ + 1, u)) - 1);
+  }
+
+ private:
+  double rows_;
+  std::mt19937_64 random_{7};
+};
+
+ps::TableSet tables_of(const Settings& settings) {
+  ps::TableSet tables;
+  tables.sparse.push_back({.name = "rows", .dim = static_cast<size_t>(settings.dim)});
+  return tables;
+}
+
+/// What the time of a batch is measured of.
+struct Table {
+  std::function<void(const ps::IdDeal& ids, std::span<float> out)> pull;
+  std::function<void(const ps::IdDeal& ids, std::span<const float> gradients)> push;
+};
+
+nlohmann::json measure(const Settings& settings, const Table& table) {
+  const auto dim = static_cast<size_t>(settings.dim);
+  const auto n = static_cast<size_t>(settings.ids);
+  const std::vector<float> zeros(n * dim);
+  for (int64_t begin = 0; begin < settings.rows; begin += settings.ids) {
+    std::vector<uint64_t> ids;
+    for (int64_t i = begin; i < std::min(begin + settings.ids, settings.rows); ++i) {
+      ids.push_back(ps::mixed(static_cast<uint64_t>(i)));
+    }
+    table.push(ps::IdDeal(ids), std::span(zeros).first(ids.size() * dim));
+  }
+  Zipf zipf(settings.rows);
+  std::vector<uint64_t> ids(n);
+  std::vector<float> out(n * dim);
+  std::vector<float> target(n * dim);
+  const std::vector<float> gradients(n * dim, 0.01F);
+  std::unique_ptr<ps::IdDeal> deal;
+  nlohmann::json all{
+      {"bench", "ps_rows"}, {"rows", settings.rows}, {"ids", settings.ids}, {"dim", settings.dim}};
+  Samples deals, pulls, pushes, copies;
+  for (int i = -2; i < settings.samples; ++i) {
+    std::ranges::generate(ids, std::ref(zipf));
+    const std::array<double, 4> times{
+        time_of([&] { deal = std::make_unique<ps::IdDeal>(ids); }),
+        time_of([&] { table.pull(*deal, out); }),
+        time_of([&] { table.push(*deal, gradients); }),
+        time_of([&] { std::memcpy(target.data(), out.data(), out.size() * sizeof(float)); })};
+    if (i >= 0) {
+      deals.push_back(times[0]);
+      pulls.push_back(times[1]);
+      pushes.push_back(times[2]);
+      copies.push_back(times[3]);
+    }
+  }
+  all["unique"] = deal->ids().size();
+  all["deal_us"] = deals;
+  all["pull_us"] = pulls;
+  all["push_us"] = pushes;
+  all["copy_us"] = copies;
+  return all;
+}
+
+nlohmann::json measure_here(const Settings& settings) {
+  const auto dim = static_cast<size_t>(settings.dim);
+  std::vector<ps::RowTable> shards;
+  for (int s = 0; s < ps::kShards; ++s) {
+    shards.emplace_back(tables_of(settings).sparse[0]);
+  }
+  std::vector<float> rows;
+  std::vector<const float*> row_at;
+  std::vector<float*> sums;
+  const auto point = [&](size_t unique) {
+    rows.resize(unique * dim);
+    row_at.clear();
+    sums.clear();
+    for (size_t i = 0; i < unique; ++i) {
+      row_at.push_back(&rows[i * dim]);
+      sums.push_back(&rows[i * dim]);
+    }
+  };
+  const auto part = [&](const ps::IdDeal& ids, int s) {
+    return std::pair{
+        ids.ids({s, s + 1}),
+        std::span(rows).subspan(ids.begin(s) * dim, (ids.begin(s + 1) - ids.begin(s)) * dim)};
+  };
+  return measure(settings,
+                 {.pull =
+                      [&](const ps::IdDeal& ids, std::span<float> out) {
+                        point(ids.ids().size());
+                        for (int s = 0; s < ps::kShards; ++s) {
+                          const auto [here, to] = part(ids, s);
+                          shards[static_cast<size_t>(s)].pull(here, to);
+                        }
+                        ids.spread(row_at, dim, out);
+                      },
+                  .push =
+                      [&](const ps::IdDeal& ids, std::span<const float> gradients) {
+                        point(ids.ids().size());
+                        ids.gather(gradients, dim, sums);
+                        for (int s = 0; s < ps::kShards; ++s) {
+                          const auto [here, from] = part(ids, s);
+                          shards[static_cast<size_t>(s)].push({.ids = here, .gradients = from});
+                        }
+                      }});
+}
+
+void serve(const Settings& settings) {
+  ps::TableServer server(tables_of(settings),
+                         {.servers = {"worker0"}, .mode = ps::UpdateMode::kAsync});
+  rpc::Functions functions;
+  server.serve(functions);
+  rpc::Agent agent({}, functions);
+  if (agent.rank() == 0) {
+    (void)server.run(agent);
+  } else {
+    ps::TableClient client(agent, tables_of(settings), {.servers = {"worker0"}});
+    const auto json =
+        measure(settings,
+                {.pull =
+                     [&](const ps::IdDeal& ids, std::span<float> out) {
+                       const ps::TableClient::Rows rows{.ids = ids, .out = out};
+                       client.pull({&rows, 1});
+                     },
+                 .push =
+                     [&](const ps::IdDeal& ids, std::span<const float> gradients) {
+                       const ps::TableClient::Gradients all{.ids = ids, .gradients = gradients};
+                       client.push({&all, 1});
+                     }});
+    std::cout << json.dump() << "\n";
+    client.stop();
+  }
+  agent.shutdown();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  return program::run({"Measures pulls and pushes of sparse rows."},
+                      {{"--rows", "N", "Of the table", &settings.rows, {.least = 1}},
+                       {"--ids", "N", "Of a batch", &settings.ids, {.least = 1}},
+                       {"--dim", "N", "Weights of a row", &settings.dim, {.least = 1}},
+                       {"--samples", "N", "Batches", &settings.samples, {.least = 1}},
+                       {"--served", "", "The table lies in a server's process", &settings.served}},
+                      argc,
+                      argv,
+                      [&] {
+                        if (settings.served) {
+                          serve(settings);
+                        } else {
+                          std::cout << measure_here(settings).dump() << "\n";
+                        }
+                      });
+}
