@@ -215,6 +215,11 @@ void Attempt::judge(std::vector<RankEnd> batch) {
   for (RankEnd& end : batch) {
     end.turn = turn_;
     place(end, ranks_.time_of(end));
+    if (!end.exit.ok() && may_be_missed(end)) {
+      session_.say(fmt::format(
+          "[launch] server {}: {}; the others go on without it\n", end.rank, describe(end)));
+      end.exit = {};
+    }
     if (!end.exit.ok()) {
       failed.push_back(end);
     }
@@ -229,6 +234,13 @@ void Attempt::judge(std::vector<RankEnd> batch) {
                : fails_by_itself(first_->end) ? StopPolicy::kForOthersToFail
                                               : 0ms);
   talk_.tell({.kind = JobEvent::Kind::kFailed, .ends = {ranks_.with_words(first_->end)}});
+}
+
+bool Attempt::may_be_missed(const RankEnd& end) const {
+  const int servers = session_.job.description.servers;
+  const auto ended =
+      std::ranges::count_if(ends_, [&](const RankEnd& other) { return other.rank < servers; });
+  return end.rank < servers && ended + 1 < servers && !policy_.stopping();
 }
 
 /// Says when, by node 0's clock, and on which node the rank of `end` ended.

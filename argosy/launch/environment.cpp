@@ -63,15 +63,16 @@ class Variables {
 };
 
 void set_torchruns(Variables& env, const JobDescription& job, int local_rank) {
-  env.set("RANK", job.first_rank + local_rank);
-  env.set("LOCAL_RANK", job.local_offset + local_rank);
-  env.set("WORLD_SIZE", job.world_size);
-  env.set("LOCAL_WORLD_SIZE", local_world_size(job));
+  const RoleOfRank role = role_of(job, local_rank);
+  env.set("RANK", role.index);
+  env.set("LOCAL_RANK", role.local_index);
+  env.set("WORLD_SIZE", role.count);
+  env.set("LOCAL_WORLD_SIZE", role.local_count);
   env.set("GROUP_RANK", job.node_rank);
   env.set("GROUP_WORLD_SIZE", job.nodes);
-  env.set("ROLE_RANK", job.first_rank + local_rank);
-  env.set("ROLE_WORLD_SIZE", job.world_size);
-  env.set("ROLE_NAME", job.role);
+  env.set("ROLE_RANK", role.index);
+  env.set("ROLE_WORLD_SIZE", role.count);
+  env.set("ROLE_NAME", role.name);
   env.set("MASTER_ADDR", job.master_host);
   env.set("MASTER_PORT", job.master_port);
   env.set("TORCHELASTIC_RESTART_COUNT", job.restart);
@@ -108,6 +109,36 @@ void set_paddles(Variables& env, const JobDescription& job, int local_rank) {
     env.remove("PADDLE_LOG_DIR");
   } else {
     env.set("PADDLE_LOG_DIR", job.log_dir);
+  }
+}
+
+/// Paddle's variables of a job with servers, where they differ from those of one without.
+void set_paddles_servers(Variables& env, const JobDescription& job, int local_rank) {
+  const RoleOfRank role = role_of(job, local_rank);
+  const auto workers = job.endpoints.begin() + job.servers;
+  const std::string& own = job.endpoints.at(static_cast<size_t>(local_rank));
+  const size_t colon = own.rfind(':');
+  const bool serves = role.name == "server";
+  env.set("PADDLE_PSERVERS_IP_PORT_LIST",
+          fmt::format("{}", fmt::join(job.endpoints.begin(), workers, ",")));
+  env.set("PADDLE_TRAINER_ENDPOINTS",
+          fmt::format("{}", fmt::join(workers, job.endpoints.end(), ",")));
+  env.set("PADDLE_TRAINERS_NUM", static_cast<int>(job.endpoints.end() - workers));
+  env.set("TRAINING_ROLE", serves ? "PSERVER" : "TRAINER");
+  env.set("PADDLE_ROLE", serves ? "PSERVER" : "TRAINER");
+  env.set("POD_IP", own.substr(0, colon));
+  env.set("PADDLE_PORT", own.substr(colon + 1));
+  env.set("PADDLE_WITH_GLOO", 0);
+  env.set("PADDLE_LOCAL_RANK", role.local_index);
+  env.set("PADDLE_RANK_IN_NODE", role.local_index);
+  env.set("PADDLE_LOCAL_SIZE", role.local_count);
+  for (const char* name : {"PADDLE_GLOBAL_RANK", "PADDLE_GLOBAL_SIZE", "PADDLE_CURRENT_ENDPOINT"}) {
+    env.remove(name);  // which count all ranks
+  }
+  if (serves) {
+    env.remove("PADDLE_TRAINER_ID");
+  } else {
+    env.set("PADDLE_TRAINER_ID", role.index);
   }
 }
 
@@ -166,12 +197,16 @@ void set_ours(Variables& env, const JobDescription& job, int local_rank) {
     env.set("ARGOSY_LOG_DIR", job.log_dir);
   }
   if (job.prefix_has_rank) {
-    env.set("ARGOSY_LINE_PREFIX", fmt::format("rank {}", rank));  // see Rank; the log omits it
+    env.set(
+        "ARGOSY_LINE_PREFIX",  // see Rank; the log omits it
+        job.servers == 0
+            ? fmt::format("rank {}", rank)
+            : fmt::format("{} {}", role_of(job, local_rank).name, role_of(job, local_rank).index));
   } else {
     env.remove("ARGOSY_LINE_PREFIX");
   }
   // One rank only may redraw a line: two would overwrite each other's.
-  const bool bar = job.bar && rank == 0;
+  const bool bar = job.bar && rank == job.servers;
   env.set_default("ARGOSY_PROGRESS", bar ? "tty" : "plain");
   if (bar && job.columns > 0) {
     env.set_default("COLUMNS", job.columns);
@@ -289,15 +324,34 @@ Share threads_of_a_rank(const JobDescription& job) {
           .bound = bound};
 }
 
+RoleOfRank role_of(const JobDescription& job, int local_rank) {
+  if (job.servers == 0) {
+    return {.name = job.role,
+            .index = job.first_rank + local_rank,
+            .count = job.world_size,
+            .local_index = job.local_offset + local_rank,
+            .local_count = local_world_size(job)};
+  }
+  const bool serves = local_rank < job.servers;
+  const int index = serves ? local_rank : local_rank - job.servers;
+  const int count = serves ? job.servers : job.ranks - job.servers;
+  return {.name = serves ? "server" : "worker",
+          .index = index,
+          .count = count,
+          .local_index = index,
+          .local_count = count};
+}
+
 std::string start_id(const JobDescription& job) {
   return job.restart == 0 ? job.run_id : fmt::format("{}.restart{}", job.run_id, job.restart);
 }
 
 std::string line_prefix(std::string pattern, const JobDescription& job, int local_rank) {
+  const RoleOfRank role = role_of(job, local_rank);
   const std::array<std::pair<std::string_view, std::string>, 3> values{
-      {{"${rank}", std::to_string(job.first_rank + local_rank)},
+      {{"${rank}", std::to_string(role.index)},
        {"${local_rank}", std::to_string(job.local_offset + local_rank)},
-       {"${role_name}", job.role}}};
+       {"${role_name}", role.name}}};
   for (const auto& [name, value] : values) {
     for (size_t at = 0; (at = pattern.find(name, at)) != std::string::npos; at += value.size()) {
       pattern.replace(at, name.size(), value);
@@ -313,6 +367,9 @@ std::vector<std::string> rank_environment(const JobDescription& job,
   Variables env(inherited);
   set_torchruns(env, job, local_rank);
   set_paddles(env, job, local_rank);
+  if (job.servers > 0) {
+    set_paddles_servers(env, job, local_rank);
+  }
   set_paddles_devices(env, job, local_rank);
   set_ours(env, job, local_rank);
   set_given(env, job);  // what is decided here gives way to it

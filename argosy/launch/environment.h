@@ -21,6 +21,7 @@ struct JobDescription {
   int world_size = 1;
   int node_rank = 0;
   int nodes = 1;
+  int servers = 0;  ///< of the ranks of this node, the first; the others are then workers
   std::string run_id{};
   std::string host = "127.0.0.1";         ///< this node's address
   std::string master_host = "127.0.0.1";  ///< node 0's
@@ -55,6 +56,16 @@ struct JobDescription {
   int columns = 0;   ///< width of such a line without the prefix; 0: not known
 };
 
+/// What a rank is among those of its kind: of all, or of the servers or workers.
+struct RoleOfRank {
+  std::string name{};  ///< "server", "worker", or JobDescription::role
+  int index = 0;
+  int count = 1;
+  int local_index = 0;  ///< of this node
+  int local_count = 1;
+};
+[[nodiscard]] RoleOfRank role_of(const JobDescription& job, int local_rank);
+
 /// Returns LOCAL_WORLD_SIZE.
 [[nodiscard]] inline int local_world_size(const JobDescription& job) {
   return job.local_size > 0 ? job.local_size : job.ranks;
@@ -73,7 +84,8 @@ struct Share {
 [[nodiscard]] std::string start_id(const JobDescription& job);
 
 /// Returns the prefix of each line of the node's rank `local_rank`: `pattern` with ${rank},
-/// ${local_rank} and ${role_name} filled in. Source: torchrun's --log_line_prefix_template.
+/// ${local_rank} and ${role_name} filled in. In a job with servers ${rank} is the number among the
+/// servers or the workers. Source: torchrun's --log_line_prefix_template.
 [[nodiscard]] std::string line_prefix(std::string pattern,
                                       const JobDescription& job,
                                       int local_rank);

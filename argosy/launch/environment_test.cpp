@@ -143,6 +143,32 @@ TEST(RankEnvironment, HasTorchrunsPaddlesAndOurs) {
   EXPECT_EQ(environment(job_of_two(), 1, {"HOME=/h/a=b"}), expected);
 }
 
+TEST(RankEnvironment, ServersAndWorkersHaveTheVariablesOfPaddles) {
+  JobDescription job = job_of_two();
+  job.ranks = 3;
+  job.world_size = 3;
+  job.servers = 1;
+  job.endpoints.emplace_back("127.0.0.1:4005");
+  const Map server = environment(job, 0, {"PADDLE_TRAINER_ID=7"});
+  const Map worker = environment(job, 2);
+  for (const Map& map : {server, worker}) {
+    EXPECT_EQ(map.at("PADDLE_PSERVERS_IP_PORT_LIST"), "127.0.0.1:4001");
+    EXPECT_EQ(map.at("PADDLE_TRAINER_ENDPOINTS"), "127.0.0.1:4002,127.0.0.1:4005");
+    EXPECT_EQ(map.at("PADDLE_TRAINERS_NUM"), "2");
+    EXPECT_EQ(map.at("POD_IP"), "127.0.0.1");
+  }
+  EXPECT_EQ(server.at("TRAINING_ROLE"), "PSERVER");
+  EXPECT_EQ(server.at("PADDLE_PORT"), "4001");
+  EXPECT_EQ(server.count("PADDLE_TRAINER_ID"), 0U);
+  EXPECT_EQ(server.at("RANK") + server.at("WORLD_SIZE"), "01");
+  EXPECT_EQ(server.at("ARGOSY_LINE_PREFIX"), "server 0");
+  EXPECT_EQ(worker.at("TRAINING_ROLE"), "TRAINER");
+  EXPECT_EQ(worker.at("PADDLE_TRAINER_ID"), "1");
+  EXPECT_EQ(worker.at("RANK") + worker.at("WORLD_SIZE"), "12");
+  EXPECT_EQ(worker.at("LOCAL_RANK") + worker.at("LOCAL_WORLD_SIZE"), "12");
+  EXPECT_EQ(line_prefix("[${role_name} ${rank}] ", job, 2), "[worker 1] ");
+}
+
 TEST(RankEnvironment, PlaceReplacesTuningGivesWay) {
   const Map map = environment(job_of_two(),
                               0,

@@ -189,6 +189,7 @@ void settle_logs(const LaunchOptions& options, Job& job) {
   job.logs = {.layout = options.layout,
               .folder = run_folder(options, job.description),
               .overwrite = options.log_overwrite,
+              .servers = options.servers,
               .redirects = options.redirects,
               .tee = options.tee,
               .out_filters = options.out_filters,
@@ -238,6 +239,7 @@ Job prepare_job(const LaunchOptions& options,
     what.local_size = options.local_tasks;
   }
   what.role = options.role;
+  what.servers = options.servers;
   what.job_id = options.job_id;
   what.max_restarts = options.max_restarts;
   what.extra = options.env;

@@ -30,7 +30,9 @@ RankFiles LogPlan::files(int rank, int local_rank, int restart) const {
       break;
     }
     case LogLayout::kPaddle:
-      files.out = fmt::format("{}/workerlog.{}", folder, local_rank);
+      files.out = local_rank < servers
+                      ? fmt::format("{}/serverlog.{}", folder, local_rank)
+                      : fmt::format("{}/workerlog.{}", folder, local_rank - servers);
       files.err = files.out;
       files.start = overwrite && restart == 0 ? LogFile::Start::kEmpty : LogFile::Start::kAtTheEnd;
       break;

@@ -45,6 +45,7 @@ struct LogPlan {
   LogLayout layout = LogLayout::kArgosy;
   std::string folder{};  ///< of this run; "": no files
   bool overwrite = false;
+  int servers = 0;           ///< of the node's ranks, the first: kPaddle names them apart
   StreamChoice redirects{};  ///< to files only
   StreamChoice tee{};        ///< to files too
   /// Lines that contain one of these also go to a file of their own.

@@ -43,6 +43,9 @@ TEST(LogLayout, PaddlesIsAppendedTo) {
   plan.overwrite = true;
   EXPECT_EQ(plan.files(9, 1, 0).start, LogFile::Start::kEmpty);
   EXPECT_EQ(plan.files(9, 1, 1).start, LogFile::Start::kAtTheEnd);  // not what it wrote before
+  plan.servers = 2;
+  EXPECT_EQ(plan.files(1, 1, 0).out, "log/serverlog.1");
+  EXPECT_EQ(plan.files(2, 2, 0).out, "log/workerlog.0");
 }
 
 }  // namespace

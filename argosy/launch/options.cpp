@@ -71,8 +71,8 @@ void refuse_what_is_not_here(const GivenOptions& given) {
   };
   const std::optional<Given> mode = given.find("run_mode");
   const std::string kind = mode ? strings::to_lower(mode->value) : "collective";
-  if (kind != "collective" && kind != "rpc") {
-    refuse(*mode, "collective training and RPC exist here; parameter servers do not");
+  if (kind != "collective" && kind != "rpc" && kind != "ps") {
+    refuse(*mode, "expected collective, ps or rpc");
   }
   const std::optional<Given> backend = given.find("rdzv_backend");
   if (backend && backend->value != "static" && backend->value != "c10d") {
@@ -85,6 +85,33 @@ void refuse_what_is_not_here(const GivenOptions& given) {
   }
   if (is_on(given, "legacy")) {
     refuse(*given.find("legacy"), "there is no former launcher to fall back to");
+  }
+}
+
+/// --run_mode ps, or a number of servers or workers.
+void read_servers(const GivenOptions& given, LaunchOptions& options) {
+  const std::optional<Given> mode = given.find("run_mode");
+  if (!given.has("server_num") && !given.has("worker_num") &&
+      (!mode || strings::to_lower(mode->value) != "ps")) {
+    return;
+  }
+  const auto number = [&](std::string_view key) {
+    constexpr int kMost = 4096;
+    const std::optional<Given> found = given.find(key);
+    return found ? integer(*found, 1, kMost) : 1;
+  };
+  options.servers = static_cast<int>(number("server_num"));
+  const auto workers = number("worker_num");
+  if (given.has("nproc_per_node") || options.nodes.nodes > 1) {
+    throw UsageError("launch.options",
+                     given.has("nproc_per_node")
+                         ? "--nproc_per_node and --server_num contradict each other: give "
+                           "--server_num and --worker_num"
+                         : "servers and workers start on one node so far");
+  }
+  options.nproc_per_node = std::to_string(options.servers + workers);
+  if (!given.has("log_line_prefix_template")) {
+    options.line_prefix = "[${role_name} ${rank}] ";
   }
 }
 
@@ -138,6 +165,7 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
     options.master_port = 0;  // the launchers meet at the one that was given
   }
   refuse_what_is_not_here(given);
+  read_servers(given, options);
 
   read.text("log_dir", options.log_dir);
   options.log_dir_given = given.has("log_dir");

@@ -120,11 +120,30 @@ TEST(LaunchOptions, UnknownOptionNamesTheNearest) {
   EXPECT_THAT(far, HasSubstr("unknown option --quux. The program's"));
 }
 
+TEST(LaunchOptions, ServersAreTheFirstRanks) {
+  const auto read = [](std::vector<std::string> words) {
+    words.push_back("./train");
+    const LaunchOptions options =
+        parse_launch(words, [](const char*) { return std::nullopt; }).options;
+    return fmt::format("{} of {}", options.servers, options.nproc_per_node);
+  };
+  EXPECT_EQ(read({"--run_mode", "ps"}), "1 of 2");
+  EXPECT_EQ(read({"--server_num=2", "--worker_num=3"}), "2 of 5");
+  EXPECT_EQ(read({"--trainer_num", "3"}), "1 of 4");
+  EXPECT_EQ(read({"--server_num=2", "--run_mode", "PS"}), "2 of 3");
+  EXPECT_EQ(read({}), "0 of ");
+  EXPECT_THAT(refusal({"--server_num=0", "x"}), HasSubstr("--server_num"));
+  EXPECT_THAT(refusal({"--server_num=1", "-n", "4", "x"}), HasSubstr("contradict each other"));
+  EXPECT_THAT(refusal({"--server_num=1", "--nnodes=2", "--master=a:1", "--node_rank=0", "x"}),
+              HasSubstr("one node so far"));
+}
+
 TEST(LaunchOptions, WhatOtherLaunchersKnowIsNoTypingError) {
-  EXPECT_EQ(refusal({"--server_num", "1", "./train"}),
-            "[launch.options] --server_num is refused: parameter servers do not exist here; only "
-            "collective training does");
-  EXPECT_THAT(refusal({"--run_mode=ps", "x"}), HasSubstr("parameter servers do not"));
+  EXPECT_EQ(refusal({"--servers", "a:1,b:1", "./train"}),
+            "[launch.options] --servers is refused: servers and workers start on one node so far: "
+            "say how many, by --server_num and --worker_num");
+  EXPECT_THAT(refusal({"--run_mode=ps-heter", "x"}), HasSubstr("expected collective, ps or rpc"));
+  EXPECT_THAT(refusal({"--heter_worker_num=1", "x"}), HasSubstr("are part of Paddle"));
   EXPECT_EQ(refusal({"--run_mode=rpc", "x"}), "nothing was thrown");
   EXPECT_THAT(refusal({"--rdzv_backend=etcd-v2", "x"}), HasSubstr("etcd does not work yet"));
   EXPECT_THAT(refusal({"--sort_ip=1", "x"}), HasSubstr("as they come"));

@@ -33,6 +33,16 @@ TEST(StartTable, SaysWhatMatters) {
   EXPECT_THAT(text, Not(HasSubstr("WORLD_SIZE")));
 }
 
+TEST(StartTable, SaysWhoServes) {
+  Job job = job_of_two();
+  EXPECT_THAT(describe_start(job, StartDetail::kSummary), Not(HasSubstr("server_num")));
+  job.description.servers = 1;
+  const std::string text = describe_start(job, StartDetail::kSummary);
+  for (const char* part : {"| server_num ", "| servers ", "| worker_num ", "127.0.0.1:4002 "}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+}
+
 TEST(StartTable, ShowsEveryVariableButNoSecret) {
   Job job = job_of_two();
   job.description.extra = {{"SLURM_JWT", "verysecret"}, {"DB", "postgres://me:verysecret@host/"}};

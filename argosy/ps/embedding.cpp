@@ -19,9 +19,10 @@ EmbeddingImpl::EmbeddingImpl(EmbeddingOptions options) : options_(std::move(opti
 }
 
 at::Tensor EmbeddingImpl::forward(const at::Tensor& ids) {
-  ARGOSY_CHECK(rows_ != nullptr,
-               "ps.embedding",
-               "an Embedding was used before ps::Training has begun: its rows lie on servers");
+  ARGOSY_CHECK(
+      rows_ != nullptr,
+      "ps.embedding",
+      "an Embedding was used before ps::ServedTraining has begun: its rows lie on servers");
   ARGOSY_CHECK(ids.scalar_type() == at::kLong && ids.is_cpu(),
                "ps.embedding",
                "expected ids of i64 on the CPU, got {} on {}",

@@ -32,8 +32,8 @@ struct EmbeddingOptions {
 };
 
 /// A table of rows by 64-bit ids, as a layer of any network. The rows lie on the servers of a job:
-/// forward reads those of the batch, backward keeps their gradients, and Training::step() sends
-/// them. It has no parameters. Before Training has begun, forward is an error.
+/// forward reads those of the batch, backward keeps their gradients, and ServedTraining::step()
+/// sends them. It has no parameters. Before ServedTraining has begun, forward is an error.
 ///
 ///     struct Net : torch::nn::Module {
 ///       ps::Embedding words{ps::EmbeddingOptions{.dim = 16}};     // registered as "words"
@@ -46,11 +46,11 @@ class EmbeddingImpl : public torch::nn::Module {
 
   /// Shape: ids i64 [...] → f32 [..., dim]. Ids are any numbers, negative ones too.
   /// Blocks: until the servers have answered.
-  /// Errors: UsageError before Training has begun; CallError naming a server that is gone.
+  /// Errors: UsageError before ServedTraining has begun; CallError naming a server that is gone.
   [[nodiscard]] at::Tensor forward(const at::Tensor& ids);
 
   [[nodiscard]] const EmbeddingOptions& options() const { return options_; }
-  /// Lets it read and write by `rows`. Called by Training.
+  /// Lets it read and write by `rows`. Called by ServedTraining.
   void bind(std::shared_ptr<EmbeddingRows> rows) { rows_ = std::move(rows); }
 
  private:

@@ -84,9 +84,9 @@ rpc::AgentOptions agent_options(const TrainingOptions& options) {
 
 }  // namespace
 
-Training::Training(torch::nn::Module& model,
-                   const optim::Optimizer& optimizer,
-                   TrainingOptions options)
+ServedTraining::ServedTraining(torch::nn::Module& model,
+                               const optim::Optimizer& optimizer,
+                               TrainingOptions options)
     : options_(std::move(options)),
       optimizer_(optimizer),
       tables_(dense_tables(optimizer)),
@@ -119,9 +119,9 @@ Training::Training(torch::nn::Module& model,
   }
 }
 
-Training::~Training() = default;
+ServedTraining::~ServedTraining() = default;
 
-void Training::add_embeddings(torch::nn::Module& model) {
+void ServedTraining::add_embeddings(torch::nn::Module& model) {
   const std::vector<std::shared_ptr<const RowRule>> rules =
       optimizer_.parameters().empty() ? std::vector<std::shared_ptr<const RowRule>>{}
                                       : rules_of(optimizer_);
@@ -154,7 +154,7 @@ void Training::add_embeddings(torch::nn::Module& model) {
   });
 }
 
-void Training::bind(torch::nn::Module& model) {
+void ServedTraining::bind(torch::nn::Module& model) {
   for (uint32_t table = 0; table < tables_.sparse.size(); ++table) {
     rows_.push_back(std::make_shared<EmbeddingRows>(*client_, table));
   }
@@ -164,7 +164,7 @@ void Training::bind(torch::nn::Module& model) {
 }
 
 /// The first worker's parameters are everybody's.
-void Training::begin() {
+void ServedTraining::begin() {
   constexpr const char* kBegun = "ps/begun";
   const Deadline deadline = Deadline::after(options_.timeout);
   if (options_.roles.index == 0) {
@@ -176,13 +176,13 @@ void Training::begin() {
   pull();
 }
 
-void Training::serve() {
+void ServedTraining::serve() {
   ARGOSY_CHECK(is_server(), "ps.training", "this process is a worker: it does not serve");
   (void)server_->run(*agent_);
   agent_->shutdown();
 }
 
-void Training::pull() {
+void ServedTraining::pull() {
   TableClient::Dense dense;
   for (const auto& [name, parameter] : optimizer_.parameters()) {
     dense.values.push_back(memory_of(parameter));
@@ -193,7 +193,7 @@ void Training::pull() {
   }
 }
 
-void Training::step() {
+void ServedTraining::step() {
   ARGOSY_CHECK(!is_server(), "ps.training", "this process is a server: it makes no steps");
   std::vector<at::Tensor> kept;
   TableClient::DenseGradients dense;
@@ -221,7 +221,7 @@ void Training::step() {
   pull();
 }
 
-void Training::stop() {
+void ServedTraining::stop() {
   const Deadline deadline = Deadline::after(options_.timeout);
   const auto done = [](int worker) { return fmt::format("ps/done/{}", worker); };
   agent_->store()->set(done(options_.roles.index), "1", deadline);

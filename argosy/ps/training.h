@@ -53,7 +53,7 @@ struct TrainingOptions {
 ///
 ///     auto model = Net();
 ///     optim::Adam optimizer(*model, {.lr = 1e-3});
-///     ps::Training training(*model, optimizer, {.roles = ps::Roles::from_environment()});
+///     ps::ServedTraining training(*model, optimizer, {.roles = ps::Roles::from_environment()});
 ///     if (training.is_server()) return training.serve(), 0;
 ///     for (auto& batch : loader) {
 ///       optimizer.zero_grad();
@@ -66,18 +66,20 @@ struct TrainingOptions {
 /// optimizer's rule; its learning rates are those of this process at each step(), so schedules act.
 /// In kSync the results have the bits of a training by collectives on as many ranks. One thread
 /// uses it.
-class Training final {
+class ServedTraining final {
  public:
   /// Joins the job. Collective over servers and workers; a worker has the servers' parameters then.
   /// Lifetime: model and optimizer stay.
   /// Errors: UsageError for an optimizer that cannot run on servers, or parameters that are not f32
   /// on the CPU; those of rpc::Agent.
-  Training(torch::nn::Module& model, const optim::Optimizer& optimizer, TrainingOptions options);
-  ~Training();
-  Training(const Training&) = delete;
-  Training& operator=(const Training&) = delete;
-  Training(Training&&) = delete;
-  Training& operator=(Training&&) = delete;
+  ServedTraining(torch::nn::Module& model,
+                 const optim::Optimizer& optimizer,
+                 TrainingOptions options);
+  ~ServedTraining();
+  ServedTraining(const ServedTraining&) = delete;
+  ServedTraining& operator=(const ServedTraining&) = delete;
+  ServedTraining(ServedTraining&&) = delete;
+  ServedTraining& operator=(ServedTraining&&) = delete;
 
   [[nodiscard]] bool is_server() const { return options_.roles.is_server; }
   [[nodiscard]] const Roles& roles() const { return options_.roles; }

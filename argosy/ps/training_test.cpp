@@ -106,15 +106,15 @@ Trained served(int servers,
       optim::Optimizer optimizer = make(net);
       const bool is_server = rank < servers;
       const int worker = rank - servers;
-      Training training(net,
-                        optimizer,
-                        {.roles = {.servers = servers,
-                                   .workers = workers,
-                                   .is_server = is_server,
-                                   .index = is_server ? rank : worker},
-                         .mode = mode,
-                         .timeout = 60s,
-                         .agent = {.store = store, .token = "secret"}});
+      ServedTraining training(net,
+                              optimizer,
+                              {.roles = {.servers = servers,
+                                         .workers = workers,
+                                         .is_server = is_server,
+                                         .index = is_server ? rank : worker},
+                               .mode = mode,
+                               .timeout = 60s,
+                               .agent = {.store = store, .token = "secret"}});
       if (training.is_server()) {
         training.serve();
         return;
@@ -229,18 +229,19 @@ TEST(PsTraining, DenseParametersHaveTheBitsOfTheOptimizer) {
       if (by_servers) {
         torch::nn::Linear net(6, 2);
         optim::Optimizer optimizer = adam(*net);
-        Training training(*net,
-                          optimizer,
-                          {.roles = {.is_server = true}, .agent = {.store = store, .token = "s"}});
+        ServedTraining training(
+            *net,
+            optimizer,
+            {.roles = {.is_server = true}, .agent = {.store = store, .token = "s"}});
         training.serve();
       }
     });
     torch::manual_seed(3);
     torch::nn::Linear net(6, 2);
     optim::Optimizer optimizer = adam(*net);
-    std::unique_ptr<Training> training;
+    std::unique_ptr<ServedTraining> training;
     if (by_servers) {
-      training = std::make_unique<Training>(
+      training = std::make_unique<ServedTraining>(
           *net, optimizer, TrainingOptions{.agent = {.store = store, .token = "s"}});
     }
     const at::Tensor input = torch::arange(24).reshape({4, 6}).to(at::kFloat) / 24;
@@ -268,11 +269,11 @@ TEST(PsTraining, APaddedIdIsZerosAndGetsNoRow) {
   };
   std::thread server([&] {
     ServedNet net(7);
-    Training(net, sgd(net), options(true)).serve();
+    ServedTraining(net, sgd(net), options(true)).serve();
   });
   ServedNet net(7);
   optim::Optimizer optimizer = sgd(net);
-  Training training(net, optimizer, options(false));
+  ServedTraining training(net, optimizer, options(false));
   const at::Tensor ids = torch::tensor({{1, 7, -3}, {7, 7, 1}});
   const at::Tensor rows = net.words(ids);
   EXPECT_TRUE(torch::equal(rows[0][1], torch::zeros(kDim)));
@@ -303,7 +304,7 @@ TEST(PsTraining, WhatCannotBeIsSaid) {
   EXPECT_THROW((void)Embedding(EmbeddingOptions{.dim = 0}), UsageError);
   const auto text_of = [&](const optim::Optimizer& optimizer) {
     try {
-      const Training training(net, optimizer, {});
+      const ServedTraining training(net, optimizer, {});
     } catch (const UsageError& error) {
       return std::string(error.what());
     }

@@ -23,8 +23,11 @@ constexpr std::string_view kOutput = "Output";
 constexpr std::string_view kFailures = "Failures";
 constexpr std::string_view kOptionRowsHidden = "";
 
-constexpr std::string_view kNoServers =
-    "parameter servers do not exist here; only collective training does";
+constexpr std::string_view kServerLists =
+    "servers and workers start on one node so far: say how many, by --server_num and --worker_num";
+constexpr std::string_view kHeterogeneous = "heterogeneous parameter servers are part of Paddle";
+constexpr std::string_view kPaddlesGloo =
+    "processes meet in the launcher's store, which Paddle's servers of Gloo are for";
 constexpr std::string_view kOldElastic =
     "it belongs to Paddle's former launcher; elastic sizes do not exist yet";
 
@@ -32,6 +35,8 @@ constexpr std::string_view kOldElastic =
 constexpr auto kRows = std::to_array<program::Option>({
   {"--nproc_per_node -n", "N|auto|cpu|gpu", "Ranks on this node: a number, cpu (one per core), gpu (one per GPU) or auto (gpu if there are GPUs, else cpu). Default: one per GPU of --gpus, else 1", {}, {}, kRanks, "PET_NPROC_PER_NODE PADDLE_NPROC_PER_NODE", kBoth, kSame},
   {"--gpus --devices --selected_gpus", "LIST", "Numbers of the GPUs to use (0,2). Every rank gets the list as CUDA_VISIBLE_DEVICES (of AMD's also as HIP_VISIBLE_DEVICES) and uses the GPU of its LOCAL_RANK. Default of --nproc_per_node: one rank per GPU. If no GPU is visible, the launcher warns and does the same", {}, {}, kRanks, "PADDLE_DEVICES", kPaddle, kBetter},
+  {"--server_num", "N", "Processes that serve tables (a parameter server): the first of this node, whose TRAINING_ROLE is PSERVER. A server that dies is said, and ends nothing while another one lives. Default: none, or 1 with --run_mode ps or --worker_num", {}, {}, kRanks, "PADDLE_SERVER_NUM", kPaddle, kSame},
+  {"--worker_num --trainer_num", "N", "Processes that train beside them, whose TRAINING_ROLE is TRAINER. Default: 1 with servers", {}, {}, kRanks, "PADDLE_TRAINER_NUM", kPaddle, kSame},
   {"--module -m", "", "Start the program as a Python module: python -u -m PROGRAM", {}, {}, kRanks, "PET_MODULE", kTorchrun, kSame},
   {"--no_python", "", "Execute the program itself, even if its name ends in .py", {}, {}, kRanks, "PET_NO_PYTHON", kTorchrun, kSame},
   {"--env", "NAME=VALUE", "Set a variable for all ranks. May be repeated", {}, {}, kRanks, "", kArgosy, kSame},
@@ -66,7 +71,7 @@ constexpr auto kRows = std::to_array<program::Option>({
   {"--standalone", "", "Run on one node, whatever the environment says", {}, {}, kOptionRowsHidden, "PET_STANDALONE", kTorchrun, kSame},
   {"--sort_ip", "BOOL", "false. true is refused: nodes are numbered by --node_rank, by their order in --ips, or by their order of arrival", {}, {}, kOptionRowsHidden, "PADDLE_SORT_IP", kPaddle, kBetter},
   {"--use_paddlecloud", "", "The platform's variables are read without it", {}, {}, kOptionRowsHidden, "", kPaddle, kNoEffect},
-  {"--run_mode", "MODE", "collective or rpc, which need nothing different here. ps and ps-heter are refused", {}, {}, kOptionRowsHidden, "PADDLE_RUN_MODE", kPaddle, kSame},
+  {"--run_mode", "MODE", "collective or rpc, which need nothing different here, or ps: see --server_num. ps-heter is refused", {}, {}, kOptionRowsHidden, "PADDLE_RUN_MODE", kPaddle, kSame},
 
   {"--log_dir", "DIR", "Also write the output of each rank to DIR/<run>/rank<k>.log. \"\" writes no files. Default: runs", {}, {}, kOutput, "PET_LOG_DIR PADDLE_LOG_DIR", kBoth, kBetter},
   {"--redirects -r", "N|MAP", "Write streams to files only: 1 is standard output, 2 standard error, 3 both; or one number per local rank (0:3,1:1). The files are torchrun's: DIR/<id>_<run>/attempt_<n>/<local rank>/stdout.log", {}, {}, kOptionRowsHidden, "PET_REDIRECTS", kTorchrun, kSame},
@@ -99,15 +104,13 @@ constexpr auto kRows = std::to_array<program::Option>({
   {"--use_env", "", "An option of torch.distributed.launch. Ranks always find LOCAL_RANK in the environment. Without it, argosy torch-launch also gives the program --local_rank=N, spelt as before PyTorch 2.0", {}, {}, kOptionRowsHidden, "", kTorchrun, kNoEffect},
   {"--legacy", "BOOL", "false. true is refused, because there is no former launcher to fall back to", {}, {}, kOptionRowsHidden, "", kPaddle, kSame},
 
-  {"--servers", "LIST", kNoServers, {}, {}, kOptionRowsHidden, "PADDLE_SERVERS_ENDPOINTS", kPaddle, kRefused},
-  {"--trainers --workers", "LIST", kNoServers, {}, {}, kOptionRowsHidden, "PADDLE_TRAINERS_ENDPOINTS", kPaddle, kRefused},
-  {"--server_num", "N", kNoServers, {}, {}, kOptionRowsHidden, "PADDLE_SERVER_NUM", kPaddle, kRefused},
-  {"--trainer_num --worker_num", "N", kNoServers, {}, {}, kOptionRowsHidden, "PADDLE_TRAINER_NUM", kPaddle, kRefused},
-  {"--heter_workers", "LIST", kNoServers, {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
-  {"--heter_worker_num", "N", kNoServers, {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
-  {"--heter_devices", "LIST", kNoServers, {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
-  {"--gloo_port --http_port", "PORT", kNoServers, {}, {}, kOptionRowsHidden, "PADDLE_GLOO_PORT", kPaddle, kRefused},
-  {"--with_gloo", "N", kNoServers, {}, {}, kOptionRowsHidden, "PADDLE_WITH_GLOO", kPaddle, kRefused},
+  {"--servers", "LIST", kServerLists, {}, {}, kOptionRowsHidden, "PADDLE_SERVERS_ENDPOINTS", kPaddle, kRefused},
+  {"--trainers --workers", "LIST", kServerLists, {}, {}, kOptionRowsHidden, "PADDLE_TRAINERS_ENDPOINTS", kPaddle, kRefused},
+  {"--heter_workers", "LIST", kHeterogeneous, {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
+  {"--heter_worker_num", "N", kHeterogeneous, {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
+  {"--heter_devices", "LIST", kHeterogeneous, {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
+  {"--gloo_port --http_port", "PORT", kPaddlesGloo, {}, {}, kOptionRowsHidden, "PADDLE_GLOO_PORT", kPaddle, kRefused},
+  {"--with_gloo", "N", kPaddlesGloo, {}, {}, kOptionRowsHidden, "PADDLE_WITH_GLOO", kPaddle, kRefused},
   {"--elastic_server", "HOST:PORT", kOldElastic, {}, {}, kOptionRowsHidden, "PADDLE_ELASTIC_SERVER", kPaddle, kRefused},
   {"--np", "N", kOldElastic, {}, {}, kOptionRowsHidden, "PADDLE_ELASTIC_NP", kPaddle, kRefused},
   {"--scale", "N", kOldElastic, {}, {}, kOptionRowsHidden, "PADDLE_ELASTIC_SCALE", kPaddle, kRefused},
