@@ -16,8 +16,8 @@ namespace {
 /// The state of a row: the rule's own, one after the other, and the bits of the number of steps.
 class OptimizerRule final : public RowRule {
  public:
-  OptimizerRule(std::shared_ptr<const optim::Rule> rule, optim::WeightDecay decay)
-      : rule_(std::move(rule)), decay_(std::move(decay)) {}
+  OptimizerRule(std::shared_ptr<const optim::Rule> rule, const optim::WeightDecay& decay)
+      : rule_(std::move(rule)), decay_(decay) {}
 
   [[nodiscard]] std::string_view name() const override { return rule_->name(); }
   [[nodiscard]] size_t state_size(size_t dim) const override {

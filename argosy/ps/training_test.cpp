@@ -63,7 +63,8 @@ struct LocalNet : torch::nn::Module {
 
 /// A batch is a function of worker and step.
 std::pair<at::Tensor, at::Tensor> batch_of(int worker, int step) {
-  auto random = at::detail::createCPUGenerator(static_cast<uint64_t>(100 * worker + step));
+  auto random = at::detail::createCPUGenerator(uint64_t{100} * static_cast<uint64_t>(worker) +
+                                               static_cast<uint64_t>(step));
   return {torch::randint(kWords, {8, 5}, random, at::kLong),
           torch::randint(3, {8}, random, at::kLong)};
 }
