@@ -240,7 +240,8 @@ bool Attempt::may_be_missed(const RankEnd& end) const {
   const int servers = session_.job.description.servers;
   const auto ended =
       std::ranges::count_if(ends_, [&](const RankEnd& other) { return other.rank < servers; });
-  return end.rank < servers && ended + 1 < servers && !policy_.stopping();
+  // One that fails by itself has something to say, and the others do too little without it.
+  return end.rank < servers && ended + 1 < servers && !policy_.stopping() && !fails_by_itself(end);
 }
 
 /// Says when, by node 0's clock, and on which node the rank of `end` ended.

@@ -46,7 +46,7 @@ class Attempt final {
   void suspend_or_resume(int signal);
   void take_ends();
   void judge(std::vector<RankEnd> batch);
-  /// True for a server that died while another one lives, which has a copy of what it had.
+  /// True for a server that was killed while another one lives, which has a copy of what it had.
   [[nodiscard]] bool may_be_missed(const RankEnd& end) const;
   void place(RankEnd& end, std::chrono::steady_clock::time_point at) const;
   void talk(RestartPolicy& restarts);

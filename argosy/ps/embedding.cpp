@@ -58,8 +58,9 @@ at::Tensor EmbeddingRows::pull(const at::Tensor& ids, std::optional<int64_t> pad
   }
   if (c10::GradMode::is_enabled()) {
     rows.requires_grad_();
-    rows.register_hook([this, wanted = std::move(wanted), places = std::move(places)](
-                           const at::Tensor& gradient) { keep(wanted, places, gradient); });
+    rows.register_hook(
+        [self = shared_from_this(), wanted = std::move(wanted), places = std::move(places)](
+            const at::Tensor& gradient) { self->keep(wanted, places, gradient); });
   }
   return rows;
 }

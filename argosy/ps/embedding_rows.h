@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -13,7 +14,7 @@
 namespace argosy::ps {
 
 /// What embeddings of one table read, and the gradients that wait to be sent. Internal to the room.
-class EmbeddingRows final {
+class EmbeddingRows final : public std::enable_shared_from_this<EmbeddingRows> {
  public:
   EmbeddingRows(TableClient& client, uint32_t table) : client_(client), table_(table) {}
 

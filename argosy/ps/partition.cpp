@@ -106,6 +106,10 @@ void Partition::check_ids(const Rows& rows) const {
 void Partition::check(const PushRequest& request) const {
   for (const RowsPushed& rows : request.rows) {
     check_ids(rows);
+    ARGOSY_CHECK(std::ranges::count(request.rows, rows.table, &RowsPushed::table) == 1,
+                 "ps.request",
+                 "table \"{}\" has two gradients in one push: make one of both",
+                 tables_.sparse[rows.table].name);
     const size_t n = rows.ids.size() / sizeof(uint64_t);
     const size_t dim = tables_.sparse[rows.table].dim;
     ARGOSY_CHECK(rows.gradients.as<float>().size() == n * dim &&

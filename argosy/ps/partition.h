@@ -64,6 +64,10 @@ class Partition final {
   /// Of a sparse table, here.
   [[nodiscard]] size_t rows(uint32_t table) const;
   [[nodiscard]] size_t bytes(uint32_t table) const;
+  /// Returns how many pushes of the worker it has.
+  [[nodiscard]] uint64_t pushes_of(uint32_t worker) const {
+    return worker < workers_.size() ? workers_[worker].pushes : 0;
+  }
   /// Updates that were applied: of all workers together in kSync, else of each.
   [[nodiscard]] uint64_t updates() const { return updates_; }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <exception>
 #include <utility>
 
 #include "argosy/base/log.h"
@@ -64,27 +66,45 @@ rpc::Later<PullReply> Replica::pull(rpc::CallContext& call, PullRequest request)
       return reply;
     }
   }
-  const std::unique_lock lock(mutex_);
-  check_primary();
-  waiting_.push_back({std::move(request), std::move(values), reply});
-  answer_those_that_may();  // the push that it waits for may have come between
+  std::vector<Answer> answers;
+  {
+    const std::unique_lock lock(mutex_);
+    check_primary();
+    waiting_.push_back({std::move(request), std::move(values), reply});
+    answers = take_those_that_may();  // the push that it waits for may have come between
+  }
+  send(std::move(answers));
   return reply;
 }
 
 void Replica::push(const PushRequest& request, const ServerLinks& links) {
   ReplicaPush copy;
   int backup = -1;
+  std::vector<Answer> answers;
   {
     const std::unique_lock lock(mutex_);
     check_primary();
-    partition_.push(request);
-    answer_those_that_may();
+    change(request);
+    answers = take_those_that_may();
     backup = view_.backup;
     copy = {.epoch = view_.epoch, .number = sent_, .push = request};
     sent_ += backup >= 0 ? 1 : 0;
   }
+  send(std::move(answers));
   if (backup >= 0) {
     keep_safe(copy, backup, links);
+  }
+}
+
+/// Half a change would be worse than a server that is gone, whose backup has all of it.
+void Replica::change(const PushRequest& request) {
+  try {
+    partition_.push(request);
+  } catch (const UsageError&) {
+    throw;  // before any change
+  } catch (const std::exception& error) {
+    log::error("[ps.server] a push could not be applied, so this server ends: {}", error.what());
+    std::abort();
   }
 }
 
@@ -92,25 +112,36 @@ void Replica::push(const PushRequest& request, const ServerLinks& links) {
 /// backup did not have it.
 void Replica::keep_safe(const ReplicaPush& push, int backup, const ServerLinks& links) {
   const std::string& name = links.servers[static_cast<size_t>(backup)];
-  try {
-    links.agent->call(name, "ps/replicate", push);
-  } catch (const rpc::RemoteError& error) {
-    if (error.thrown().type == NotPrimaryError::kType) {
-      look(links);
-      throw NotPrimaryError(error.thrown().text);
+  for (;;) {
+    try {
+      links.agent->call(name, "ps/replicate", push);
+      return;
+    } catch (const rpc::RemoteError& error) {
+      if (error.thrown().type == NotPrimaryError::kType) {
+        look(links);
+        throw NotPrimaryError(error.thrown().text);
+      }
+      throw;
+    } catch (const rpc::CallError& error) {
+      if (!links.fate_of(backup, kInquiryOfServer).empty()) {
+        break;
+      }
+      log::warn("[ps.server] the backup does not take a push, which is sent again: {}",
+                error.what());
     }
-    throw;
-  } catch (const rpc::CallError& error) {
-    if (links.fate_of(backup, kInquiryOfServer).empty()) {
-      throw;  // it lives, so it must not be left behind
-    }
-    View seen = view();
-    if (seen.epoch == push.epoch) {
-      lose_backup(seen, links);
-    }
+    // The same push: without it the backup could apply none that follows.
     const std::shared_lock lock(mutex_);
     check_primary();
+    if (view_.epoch != push.epoch) {
+      return;
+    }
   }
+  const View seen = view();
+  if (seen.epoch == push.epoch) {
+    lose_backup(seen, links);
+  }
+  const std::shared_lock lock(mutex_);
+  check_primary();
 }
 
 void Replica::lose_backup(const View& seen, const ServerLinks& links) {
@@ -136,7 +167,7 @@ void Replica::adopt(const View& view) {
   if (view.primary == self_ && view_.primary != self_) {
     // Some may be missing between those that came: nobody has been told that they are safe.
     for (const auto& [number, push] : out_of_turn_) {
-      partition_.push(push);
+      change(push);
     }
   }
   view_ = view;
@@ -161,15 +192,17 @@ void Replica::replicate(const ReplicaPush& push) {
                                       partition_.options().number,
                                       push.epoch));
   }
-  out_of_turn_.emplace(push.number, push.push);
-  apply_in_order();
+  if (push.number >= applied_) {  // else it came already
+    out_of_turn_.emplace(push.number, push.push);
+    apply_in_order();
+  }
 }
 
 /// Pushes come through several threads. With the mutex.
 void Replica::apply_in_order() {
   for (auto next = out_of_turn_.find(applied_); next != out_of_turn_.end();
        next = out_of_turn_.find(applied_)) {
-    partition_.push(next->second);
+    change(next->second);
     out_of_turn_.erase(next);
     ++applied_;
   }
@@ -214,16 +247,29 @@ void Replica::look(const ServerLinks& links) {
   }
 }
 
-void Replica::answer_those_that_may() {
+std::vector<Replica::Answer> Replica::take_those_that_may() {
+  std::vector<Answer> answers;
   for (auto one = waiting_.begin(); one != waiting_.end();) {
     if (partition_.must_wait(one->request)) {
       ++one;
       continue;
     }
     partition_.pull(one->request, one->values.as<float>());
-    one->reply.set({.values = std::move(one->values).finish()});
+    answers.push_back({std::move(one->reply), std::move(one->values)});
     one = waiting_.erase(one);
   }
+  return answers;
+}
+
+void Replica::send(std::vector<Answer> answers) {
+  for (Answer& answer : answers) {
+    answer.reply.set({.values = std::move(answer.values).finish()});
+  }
+}
+
+uint64_t Replica::pushes_of(uint32_t worker) const {
+  const std::shared_lock lock(mutex_);
+  return partition_.pushes_of(worker);
 }
 
 std::vector<std::pair<size_t, size_t>> Replica::rows_and_bytes() const {

@@ -72,6 +72,8 @@ class Replica final {
   void look(const ServerLinks& links);
 
   [[nodiscard]] View view() const;
+  /// Returns how many pushes of the worker it has.
+  [[nodiscard]] uint64_t pushes_of(uint32_t worker) const;
   [[nodiscard]] bool is_primary() const;
   /// Of each sparse table, here.
   [[nodiscard]] std::vector<std::pair<size_t, size_t>> rows_and_bytes() const;
@@ -84,7 +86,14 @@ class Replica final {
   };
 
   void check_primary() const;
-  void answer_those_that_may();
+  /// What may be answered now. With the mutex; send() without, for it may block.
+  struct Answer {
+    rpc::Later<PullReply> reply{};
+    rpc::Draft values{};
+  };
+  [[nodiscard]] std::vector<Answer> take_those_that_may();
+  static void send(std::vector<Answer> answers);
+  void change(const PushRequest& request);
   void apply_in_order();
   void adopt(const View& view);
   /// Sends a push to the backup and waits for it.

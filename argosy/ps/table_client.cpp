@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/base/log.h"
 
 namespace argosy::ps {
 namespace {
@@ -23,6 +24,11 @@ constexpr milliseconds kPause{10};
 
 /// Adds numbers of a batch that are of one id.
 std::vector<float> by_id(const IdDeal& ids, std::span<const float> of_batch) {
+  ARGOSY_CHECK(of_batch.empty() || of_batch.size() == ids.places().size(),
+               "ps.client",
+               "expected shows and clicks of {} ids, got {}",
+               ids.places().size(),
+               of_batch.size());
   std::vector<float> sums(of_batch.empty() ? 0 : ids.ids().size());
   for (size_t i = 0; i < of_batch.size(); ++i) {
     sums[ids.places()[i]] += of_batch[i];
@@ -57,6 +63,13 @@ TableClient::TableClient(rpc::Agent& agent, TableSet tables, ClientOptions optio
                  "server \"{}\" has other tables than this worker (names, sizes, rules, seeds): "
                  "start both from one program with the same options",
                  primary_of(partition).name);
+    const auto pushes = agent_.call<uint64_t>(
+        primary_of(partition), "ps/pushes", static_cast<uint32_t>(partition), options_.worker);
+    ARGOSY_CHECK(pushes == 0,
+                 "ps.client",
+                 "worker {} has pushed {} times in this job already: a worker has one client",
+                 options_.worker,
+                 pushes);
   }
 }
 
@@ -188,6 +201,9 @@ void TableClient::begin() {
 }
 
 void TableClient::pull(std::span<const Rows> rows, const Dense* dense) {
+  if (dense != nullptr) {
+    check_dense(dense->values.size(), [&](size_t i) { return dense->values[i].size(); });
+  }
   std::vector<PullRequest> requests;
   for (int partition = 0; partition < servers(); ++partition) {
     PullRequest& request =
@@ -204,7 +220,14 @@ void TableClient::pull(std::span<const Rows> rows, const Dense* dense) {
   std::vector<rpc::Memory> values;
   std::vector<const float*> next;
   for (const rpc::Future<PullReply>& reply : ask_all<PullReply>("ps/pull", requests)) {
+    const size_t expected = size_of(requests[values.size()]);
     values.push_back(reply.wait().values);
+    ARGOSY_CHECK(values.back().as<float>().size() == expected,
+                 "ps.client",
+                 "expected {} numbers from partition {}, got {}",
+                 expected,
+                 values.size() - 1,
+                 values.back().as<float>().size());
     next.push_back(values.back().as<float>().data());
   }
   for (const Rows& one : rows) {
@@ -227,6 +250,30 @@ void TableClient::pull(std::span<const Rows> rows, const Dense* dense) {
   }
 }
 
+/// Returns how many numbers answer it.
+size_t TableClient::size_of(const PullRequest& request) const {
+  size_t size = 0;
+  for (const RowsWanted& rows : request.rows) {
+    size += rows.ids.size() / sizeof(uint64_t) * tables_.sparse[rows.table].dim;
+  }
+  for (const size_t i : dense_of_[request.partition]) {
+    size += request.dense ? tables_.dense[i].initial.size() : 0;
+  }
+  return size;
+}
+
+void TableClient::check_dense(size_t given, const std::function<size_t(size_t)>& size) const {
+  bool right = given == tables_.dense.size();
+  for (size_t i = 0; right && i < given; ++i) {
+    right = size(i) == tables_.dense[i].initial.size();
+  }
+  ARGOSY_CHECK(right,
+               "ps.client",
+               "expected numbers for all {} dense parameters, in their sizes, got {}",
+               tables_.dense.size(),
+               given);
+}
+
 /// Memory for one partition's part; what its rows add up to goes to `sums`.
 RowsPushed TableClient::part_of(const Gradients& all,
                                 int partition,
@@ -247,6 +294,11 @@ RowsPushed TableClient::part_of(const Gradients& all,
 }
 
 void TableClient::push(std::span<const Gradients> gradients, const DenseGradients* dense) {
+  if (dense != nullptr) {
+    check_dense(dense->lr.size(), [&](size_t i) {
+      return i < dense->gradients.size() ? dense->gradients[i].size() : 0;
+    });
+  }
   std::vector<PushRequest> requests;
   for (int partition = 0; partition < servers(); ++partition) {
     requests.push_back({.partition = static_cast<uint32_t>(partition),
@@ -315,9 +367,15 @@ std::vector<std::string> TableClient::living_servers() {
   return living;
 }
 
+/// The store has it for a server that does not hear it.
 void TableClient::stop() {
+  views_.end();
   for (const std::string& server : living_servers()) {
-    agent_.call({server, options_.timeout}, "ps/stop");
+    try {
+      agent_.call({server, options_.timeout}, "ps/stop");
+    } catch (const rpc::CallError& error) {
+      log::warn("[ps.client] {}", error.what());
+    }
   }
 }
 

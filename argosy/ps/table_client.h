@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -83,6 +84,8 @@ class TableClient final {
                                    std::vector<float*>& sums,
                                    std::vector<rpc::Draft>& drafts);
 
+  [[nodiscard]] size_t size_of(const PullRequest& request) const;
+  void check_dense(size_t given, const std::function<size_t(size_t)>& size) const;
   void add_rows(const Gradients& all, std::vector<PushRequest>& requests);
   [[nodiscard]] std::vector<std::string> living_servers();
 

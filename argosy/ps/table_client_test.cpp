@@ -258,6 +258,22 @@ TEST(TableClient, OtherTablesAreRefused) {
       });
 }
 
+TEST(TableClient, ServersWithFewThreadsDoNotWaitForEachOther) {
+  // Each server's only thread serves a push, which waits until the other server has it too.
+  TestJob::run(two_tables(naive()),
+               {.servers = 2, .workers = 4, .mode = UpdateMode::kAsync, .threads = 1},
+               [&](TableClient& client, int worker) {
+                 const Ids ids{1, 2, 3, 4, 5, static_cast<uint64_t>(worker)};
+                 const IdDeal deal(ids);
+                 const std::vector<float> gradients(ids.size() * kDim, 1.0F);
+                 for (int step = 0; step < 50; ++step) {
+                   const TableClient::Gradients pushed{
+                       .table = 0, .ids = deal, .gradients = gradients};
+                   client.push({&pushed, 1});
+                 }
+               });
+}
+
 // -- What a server takes.
 
 class Requests : public ::testing::Test {
@@ -306,6 +322,8 @@ TEST_F(Requests, ThatDoNotFitAreRefusedAndChangeNothing) {
   other.shows = rpc::Memory::own(std::vector<float>(2));
   EXPECT_THAT(refused({.rows = {other}}), HasSubstr("8 of shows"));
   EXPECT_THAT(refused({.dense_lr = {0.1, 0.1, 0.1}}), HasSubstr("dense parameters"));
+  const RowsPushed once = rows({good}, {1}, kDim);
+  EXPECT_THAT(refused({.rows = {once, once}}), HasSubstr("two gradients in one push"));
   EXPECT_EQ(refused({.rows = {rows({good}, {1}, kDim)}}), "");
   EXPECT_EQ(partition_.rows(0), 0U) << "the other worker has not pushed yet";
   EXPECT_EQ(refused({.rows = {rows({good}, {1}, kDim)}}), "") << "a push that came already";

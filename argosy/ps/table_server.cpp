@@ -62,8 +62,13 @@ void TableServer::serve(rpc::Functions& functions) {
   functions.serve("ps/push", [this](const PushRequest& request) {
     replica(request.partition).push(request, links());
   });
-  functions.serve("ps/replicate", [this](const ReplicaPush& push) {
-    replica(push.push.partition).replicate(push);
+  // In the thread that received it: the pool may be full of pushes that wait for this one, at the
+  // other server.
+  functions.serve("ps/replicate",
+                  [this](const ReplicaPush& push) { replica(push.push.partition).replicate(push); },
+                  {.quick = true});
+  functions.serve("ps/pushes", [this](uint32_t partition, uint32_t worker) {
+    return replica(partition).pushes_of(worker);
   });
   functions.serve("ps/take_over", [this](uint32_t partition, uint64_t epoch) {
     return replica(partition).take_over(epoch, links()).epoch;
@@ -114,6 +119,11 @@ bool TableServer::run(rpc::Agent& agent, const Deadline& deadline) {
 }
 
 void TableServer::look_around() {
+  if (views_->is_over()) {  // a worker has said so, and this server did not hear it
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    return;
+  }
   for (const auto& [number, replica] : replicas_) {
     try {
       replica->look(links_);

@@ -25,6 +25,7 @@ struct JobOptions {
   uint64_t staleness = 0;
   bool backup = true;
   const TableSet* refused = nullptr;  ///< with which a worker must not come
+  int threads = 16;                   ///< of each process, for functions
 };
 
 /// Servers and workers of one job as threads of this process, with real calls between them.
@@ -53,8 +54,9 @@ class TestJob final {
                               .backup = options.backup});
           rpc::Functions functions;
           server.serve(functions);
-          rpc::Agent agent(agent_options(fmt::format("server{}", rank), rank, size, store),
-                           functions);
+          rpc::AgentOptions mine = agent_options(fmt::format("server{}", rank), rank, size, store);
+          mine.num_worker_threads = options.threads;
+          rpc::Agent agent(mine, functions);
           EXPECT_TRUE(server.run(agent, Deadline::after(std::chrono::minutes(1))));
           agent.shutdown();
           return;
@@ -68,6 +70,10 @@ class TestJob final {
           }
           TableClient tables_of_job(agent, tables, client);
           work(tables_of_job, worker);
+          if (options.refused != nullptr) {  // and no second client of this worker after a push
+            tables_of_job.push({});
+            EXPECT_THROW(TableClient(agent, tables, client), UsageError);
+          }
           // All have worked before the first says stop.
           store->set(
               fmt::format("worked/{}", worker), "1", Deadline::after(std::chrono::minutes(1)));

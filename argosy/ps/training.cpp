@@ -119,7 +119,11 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
   }
 }
 
-ServedTraining::~ServedTraining() = default;
+ServedTraining::~ServedTraining() {
+  for (EmbeddingImpl* const embedding : embeddings_) {
+    embedding->bind(nullptr);
+  }
+}
 
 void ServedTraining::add_embeddings(torch::nn::Module& model) {
   const std::vector<std::shared_ptr<const RowRule>> rules =
@@ -160,6 +164,7 @@ void ServedTraining::bind(torch::nn::Module& model) {
   }
   for_each_embedding(model, [&](EmbeddingImpl& embedding, const std::string& table) {
     embedding.bind(rows_[tables_.index_of(table)]);
+    embeddings_.push_back(&embedding);
   });
 }
 

@@ -21,6 +21,7 @@ class Module;
 
 namespace argosy::ps {
 
+class EmbeddingImpl;
 class EmbeddingRows;
 
 /// Who this process is in a job with servers.
@@ -113,6 +114,7 @@ class ServedTraining final {
   std::unique_ptr<rpc::Agent> agent_{};
   std::unique_ptr<TableClient> client_{};
   std::vector<std::shared_ptr<EmbeddingRows>> rows_{};  ///< by sparse table
+  std::vector<EmbeddingImpl*> embeddings_{};            ///< of the model
 };
 
 }  // namespace argosy::ps

@@ -12,6 +12,7 @@ namespace argosy::ps {
 namespace {
 
 constexpr std::chrono::seconds kStorePatience{30};
+constexpr const char* kOver = "ps/over";
 
 std::string text_of(const View& view) {
   return fmt::format("{} {} {}", view.epoch, view.primary, view.backup);
@@ -45,6 +46,14 @@ std::string Views::key(int partition) {
 
 View Views::get(int partition) const {
   return view_of(store_->get(key(partition), Deadline::after(kStorePatience)));
+}
+
+void Views::end() {
+  store_->set(kOver, "1", Deadline::after(kStorePatience));
+}
+
+bool Views::is_over() const {
+  return store_->check({kOver}, Deadline::after(kStorePatience));
 }
 
 void Views::begin(int partition, const View& view) {

@@ -26,6 +26,9 @@ class Views final {
 
   /// Returns the view. Errors: those of the store.
   [[nodiscard]] View get(int partition) const;
+  /// Says that the training is over.
+  void end();
+  [[nodiscard]] bool is_over() const;
   /// Writes the first view, unless there is one.
   void begin(int partition, const View& view);
   /// Replaces `from` by `to`. False when it is another one by now.

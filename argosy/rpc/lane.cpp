@@ -65,6 +65,10 @@ void Lane::open() {
   (void)shared_.state.compare_exchange_strong(expected, kOpen);
 }
 
+bool Lane::is_new() const {
+  return shared_.state.load(std::memory_order_acquire) == kNotYet && !is_closed_here();
+}
+
 bool Lane::is_open() const {
   return shared_.state.load(std::memory_order_acquire) == kOpen && !is_closed_here();
 }
@@ -89,58 +93,59 @@ void Lane::give_up() {
   ::shutdown(socket_.get(), SHUT_RD);
 }
 
-std::optional<uint64_t> Lane::send(Kind kind,
-                                   uint64_t call,
-                                   std::string_view message,
-                                   const std::vector<Memory>& apart,
-                                   const Deadline& deadline) {
+Lane::Sent Lane::send(Kind kind,
+                      uint64_t call,
+                      std::string_view message,
+                      const std::vector<Memory>& apart,
+                      const Deadline& deadline) {
+  Sent sent;
   const auto put_all = [&](Kind last, Kind before, std::span<const std::byte> bytes) {
-    while (bytes.size() > Ring::kMostInFrame) {
-      if (!put(before, call, bytes.first(Ring::kMostInFrame), deadline)) {
+    for (bool more = true; more; sent.begun = true) {
+      const size_t size = std::min(bytes.size(), Ring::kMostInFrame);
+      more = size < bytes.size();
+      sent.end = put(more ? before : last, call, bytes.first(size), deadline);
+      if (!sent.end) {
         return false;
       }
-      bytes = bytes.subspan(Ring::kMostInFrame);
+      bytes = bytes.subspan(size);
     }
-    return put(last, call, bytes, deadline);
+    return true;
   };
   bool whole = put_all(kind, Kind::kPart, std::as_bytes(std::span(message)));
   for (const Memory& memory : apart) {
     whole = whole && (memory.size() == 0 || put_all(Kind::kRaw, Kind::kRaw, memory.bytes()));
   }
-  if (!whole) {
-    return std::nullopt;
-  }
-  const std::lock_guard lock(write_mutex_);
-  return out_.position();
+  return sent;
 }
 
-bool Lane::put(Kind kind,
-               uint64_t call,
-               std::span<const std::byte> bytes,
-               const Deadline& deadline) {
+std::optional<uint64_t> Lane::put(Kind kind,
+                                  uint64_t call,
+                                  std::span<const std::byte> bytes,
+                                  const Deadline& deadline) {
   constexpr microseconds kPause{100};
   for (;;) {
     if (is_closed_here()) {
-      return false;
+      return std::nullopt;
     }
     {
-      const std::lock_guard lock(write_mutex_);
+      std::unique_lock lock(write_mutex_);
       try {
         if (out_.put(static_cast<uint32_t>(kind), call, bytes)) {
-          break;
+          const uint64_t end = out_.position();
+          lock.unlock();
+          ring();
+          return end;
         }
       } catch (const RendezvousError& error) {
         log::warn("{}", error.what());
-        return false;
+        return std::nullopt;
       }
     }
     if (deadline.expired()) {
-      return false;
+      return std::nullopt;
     }
     std::this_thread::sleep_for(kPause);  // 256 KiB of frames wait to be read
   }
-  ring();
-  return true;
 }
 
 /// The reader's word is read after the frame is there, and the reader looks for frames after it has

@@ -63,6 +63,8 @@ class Lane final {
 
   /// The server says that it reads.
   void open();
+  /// True before open() and any end.
+  [[nodiscard]] bool is_new() const;
   /// True between open() and the end of either side.
   [[nodiscard]] bool is_open() const;
   /// Ends it for both sides. Afterwards this side reads nothing more. Idempotent. Blocks: until no
@@ -78,13 +80,19 @@ class Lane final {
   /// True if the other process has closed its socket.
   [[nodiscard]] bool is_abandoned() const { return os::is_hung_up(socket_.get()); }
 
-  /// Sends a message and the memory that follows it. Blocks: while the ring is full.
-  /// Returns where the message ends in the ring; nullopt: it is closed, or `deadline` passed.
-  [[nodiscard]] std::optional<uint64_t> send(Kind kind,
-                                             uint64_t call,
-                                             std::string_view message,
-                                             const std::vector<Memory>& apart,
-                                             const Deadline& deadline);
+  /// How far a message came.
+  struct Sent {
+    bool begun = false;             ///< a part of it is in the ring
+    std::optional<uint64_t> end{};  ///< where it ends there; nullopt: it is not whole
+    [[nodiscard]] bool is_whole() const { return end.has_value(); }
+  };
+  /// Sends a message and the memory that follows it. Blocks: while the ring is full. It ends early
+  /// when the lane is closed, or `deadline` passed.
+  [[nodiscard]] Sent send(Kind kind,
+                          uint64_t call,
+                          std::string_view message,
+                          const std::vector<Memory>& apart,
+                          const Deadline& deadline);
   /// True if the other side has read all up to there.
   [[nodiscard]] bool has_read(uint64_t position) const { return out_.read_so_far() >= position; }
 
@@ -98,7 +106,11 @@ class Lane final {
  private:
   struct Shared;
 
-  bool put(Kind kind, uint64_t call, std::span<const std::byte> bytes, const Deadline& deadline);
+  /// Returns where the frame ends in the ring.
+  std::optional<uint64_t> put(Kind kind,
+                              uint64_t call,
+                              std::span<const std::byte> bytes,
+                              const Deadline& deadline);
   void ring();
 
   const os::UniqueFd socket_;

@@ -31,7 +31,9 @@ class LaneCaller::State final : public std::enable_shared_from_this<State> {
   void close(End how);
 
  private:
-  void take(const Ring::Frame& frame);
+  /// Returns the call if the frame has ended it. Whoever reads drops it later: it may be the last
+  /// that holds this lane.
+  [[nodiscard]] std::shared_ptr<Call> take(const Ring::Frame& frame);
   template <typename Read>
   void guarded(Read read);
 
@@ -62,10 +64,10 @@ class LaneCaller::Call final : public MadeCall {
       const std::lock_guard lock(mutex_);
       offers_ = std::move(leaving.offers());
     }
-    const std::optional<uint64_t> end = state_->lane().send(
+    const Lane::Sent sent = state_->lane().send(
         Lane::Kind::kRequest, id, request.SerializeAsString(), leaving.apart(), deadline());
-    if (end) {
-      sent_.store(*end, std::memory_order_release);
+    if (sent.is_whole()) {
+      sent_.store(*sent.end, std::memory_order_release);
       return;
     }
     {
@@ -79,7 +81,9 @@ class LaneCaller::Call final : public MadeCall {
       }
     }
     state_->forget(id);
-    state_->lane().give_up();  // the worker may have half of it
+    if (sent.begun) {
+      state_->lane().give_up();  // the worker has half of it
+    }
   }
 
   bool wait(const Deadline& deadline) override {
@@ -173,22 +177,24 @@ void LaneCaller::State::forget(uint64_t id) {
   calls_.erase(id);
 }
 
-void LaneCaller::State::take(const Ring::Frame& frame) {
+std::shared_ptr<LaneCaller::Call> LaneCaller::State::take(const Ring::Frame& frame) {
   std::shared_ptr<Call> call;
   {
     const std::lock_guard lock(mutex_);
     const auto found = calls_.find(frame.call);
     if (found == calls_.end()) {
-      return;  // nobody waits for it any more
+      return nullptr;  // nobody waits for it any more
     }
     call = found->second;
   }
   if (call->take(frame)) {
     forget(frame.call);
   }
+  return call;
 }
 
 void LaneCaller::State::read(const std::function<bool()>& done, const Deadline& deadline) {
+  std::vector<std::shared_ptr<Call>> seen;  // goes after the right to read
   std::optional<Lane::Reading> reading;
   if (done() || !(reading = lane_->try_read())) {
     return;
@@ -198,20 +204,21 @@ void LaneCaller::State::read(const std::function<bool()>& done, const Deadline& 
     do {
       frame = reading->await(done, deadline);
       if (frame) {
-        take(*frame);
+        seen.push_back(take(*frame));
       }
-    } while (frame && (!done() || !reading->leave()));
+    } while (frame && ((!done() && !deadline.expired()) || !reading->leave()));
   });
 }
 
 void LaneCaller::State::run() {
   while (lane_->sleep()) {
+    std::vector<std::shared_ptr<Call>> seen;  // goes after the right to read
     std::optional<Lane::Reading> reading = lane_->try_read();
     guarded([&] {
       // It leaves soon: a thread that waits reads its own answer faster.
       while (const auto frame =
                  reading ? reading->next(std::chrono::microseconds(0)) : std::nullopt) {
-        take(*frame);
+        seen.push_back(take(*frame));
       }
     });
   }
@@ -257,6 +264,10 @@ LaneCaller::~LaneCaller() {
   } else {
     thread_.join();
   }
+}
+
+bool LaneCaller::is_new() const {
+  return state_->lane().is_new();
 }
 
 bool LaneCaller::is_open() const {

@@ -20,6 +20,8 @@ class LaneCaller final {
   LaneCaller(LaneCaller&&) = delete;
   LaneCaller& operator=(LaneCaller&&) = delete;
 
+  /// True when the worker has not opened it yet.
+  [[nodiscard]] bool is_new() const;
   /// True when the worker serves it.
   [[nodiscard]] bool is_open() const;
   /// Sends a call. `line`: by which its memory travels.

@@ -11,6 +11,9 @@
 
 namespace argosy::rpc {
 
+/// One reads while the other runs a function.
+constexpr int kThreads = 2;
+
 /// What the threads share with the calls, which may outlive them.
 class LaneServer::State final : public std::enable_shared_from_this<State> {
  public:
@@ -20,6 +23,8 @@ class LaneServer::State final : public std::enable_shared_from_this<State> {
   [[nodiscard]] Lane& lane() { return *lane_; }
   void serve(Dispatcher& dispatcher);
   void close();
+  void finish_thread() { ++finished_; }
+  [[nodiscard]] bool is_finished() const { return finished_ == kThreads; }
   void forget(uint64_t id) {
     const std::lock_guard lock(mutex_);
     calls_.erase(id);
@@ -37,6 +42,7 @@ class LaneServer::State final : public std::enable_shared_from_this<State> {
   const std::unique_ptr<Lane> lane_;
   const std::shared_ptr<SharedLine> line_;
   const size_t most_bytes_;
+  std::atomic<int> finished_ = 0;      ///< threads
   std::atomic<bool> running_ = false;  ///< a thread of the lane runs a function
   std::map<uint64_t, Arriving<wire::Request>> arriving_{};  ///< of whoever reads
   std::mutex mutex_;
@@ -77,7 +83,8 @@ class LaneServer::Call final : public ServedCall {
     if (ended_.exchange(true)) {
       return;
     }
-    if (!state_->lane().send(kind, id_, message, apart, expiry())) {
+    const Lane::Sent sent = state_->lane().send(kind, id_, message, apart, expiry());
+    if (sent.begun && !sent.is_whole()) {
       state_->lane().give_up();  // half an answer: the caller would wait for the rest
     }
   }
@@ -197,11 +204,11 @@ LaneServer::LaneServer(std::unique_ptr<Lane> lane,
                        Dispatcher& dispatcher,
                        size_t most_bytes)
     : state_(std::make_shared<State>(std::move(lane), std::move(line), most_bytes)) {
-  constexpr int kThreads = 2;  // one reads while the other runs a function
   for (int i = 0; i < kThreads; ++i) {
     threads_.emplace_back([state = state_, &dispatcher] {
       set_thread_name("argosy-rpc-lane");
       state->serve(dispatcher);
+      state->finish_thread();
     });
   }
   state_->lane().open();
@@ -218,8 +225,8 @@ void LaneServer::close() {
   state_->close();
 }
 
-bool LaneServer::is_closed() const {
-  return !state_->lane().is_open();
+bool LaneServer::is_finished() const {
+  return state_->is_finished();
 }
 
 }  // namespace argosy::rpc

@@ -29,8 +29,8 @@ class LaneServer final {
 
   /// Tells the caller that nothing more is served, and the functions that nobody waits for them.
   void close();
-  /// True when the caller is gone.
-  [[nodiscard]] bool is_closed() const;
+  /// True when it is closed and its threads have ended.
+  [[nodiscard]] bool is_finished() const;
 
  private:
   class State;

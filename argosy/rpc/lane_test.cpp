@@ -102,7 +102,7 @@ Pair make_lane() {
 }
 
 bool send(Lane& lane, uint64_t call, const std::string& text) {
-  return lane.send(Kind::kRaw, call, text, {}, Deadline::after(10s)).has_value();
+  return lane.send(Kind::kRaw, call, text, {}, Deadline::after(10s)).is_whole();
 }
 
 /// Answers each frame with the same one, as a server's threads read.
@@ -213,9 +213,8 @@ TEST(Lane, WhoeverClosesSaysGoodbyeAndReadsNothingMore) {
   EXPECT_TRUE(pair.caller->said_goodbye());
   EXPECT_FALSE(pair.caller->is_open());
   EXPECT_FALSE(pair.server->try_read());
-  const std::optional<uint64_t> end =
-      pair.caller->send(Kind::kRaw, 1, "late", {}, Deadline::after(1s));
-  EXPECT_TRUE(!end || !pair.caller->has_read(*end));
+  const Lane::Sent late = pair.caller->send(Kind::kRaw, 1, "late", {}, Deadline::after(1s));
+  EXPECT_TRUE(!late.is_whole() || !pair.caller->has_read(*late.end));
 }
 
 TEST(Lane, AWorkerThatDiesClosesItsSocket) {
@@ -233,8 +232,14 @@ TEST(Lane, AWorkerThatDiesClosesItsSocket) {
 TEST(Lane, AFullRingHoldsTheWriterUntilItsDeadline) {
   Pair pair = make_lane();
   const std::vector<std::byte> bytes(3 * Ring::kBytes);
-  EXPECT_FALSE(
-      pair.caller->send(Kind::kRequest, 1, "", {Memory::view(bytes)}, Deadline::after(20ms)));
+  const std::vector<Memory> apart{Memory::view(bytes)};
+  const Lane::Sent half = pair.caller->send(Kind::kRequest, 1, "", apart, Deadline::after(20ms));
+  EXPECT_TRUE(half.begun);
+  EXPECT_FALSE(half.is_whole());
+  const std::string frame(Ring::kMostInFrame, 'x');
+  while (pair.caller->send(Kind::kRequest, 2, frame, {}, Deadline::after(0ms)).is_whole()) {
+  }
+  EXPECT_FALSE(pair.caller->send(Kind::kRequest, 3, frame, {}, Deadline::after(0ms)).begun);
 }
 
 // -- Arriving

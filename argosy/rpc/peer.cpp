@@ -57,7 +57,7 @@ class Peer::GrpcCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, gr
     wire::Request request = this->request(arguments, leaving);
     request.set_stream(kind_ == Kind::kStream);
     request.set_line(way.id);
-    request.set_brings_lane(way.lane != nullptr);
+    request.set_brings_lane(way.lane != nullptr && way.lane->is_new());
     outgoing_ = leaving.messages(request);
     offers_ = std::move(leaving.offers());
     net::sign(context_, peer().options().token);

@@ -40,7 +40,7 @@ class Ring final {
   [[nodiscard]] std::optional<Frame> take();
 
   /// True if all that was written has been read. Any thread of the reader may ask.
-  [[nodiscard]] bool is_empty() const { return control_.written.load() == control_.read.load(); }
+  [[nodiscard]] bool is_empty() const { return control_.written.load() == at_.load(); }
   /// Returns how many bytes this side has written, or read.
   [[nodiscard]] uint64_t position() const { return at_; }
   /// Returns how many bytes the reader has read.
@@ -53,7 +53,7 @@ class Ring final {
 
   Control& control_;
   const std::span<std::byte> data_;
-  uint64_t at_ = 0;
+  std::atomic<uint64_t> at_ = 0;
 };
 
 }  // namespace argosy::rpc

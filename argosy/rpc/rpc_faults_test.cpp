@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/os/fd.h"
 #include "argosy/rpc/rpc.h"
 
 #include "tests/support/owned_port.h"
@@ -82,6 +84,19 @@ TEST(RpcProcesses, CallEachOtherAndLeaveTogether) {
       kProcesses);
 }
 
+/// Stops a process. Returns when none of its threads runs any more.
+void stop(pid_t process) {
+  ::kill(process, SIGSTOP);
+  const std::filesystem::path tasks = "/proc/" + std::to_string(process) + "/task";
+  for (bool running = true; running;) {
+    running = false;
+    for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+      const std::string stat = os::read_file(task.path() / "stat").or_throw<Error>("test");
+      running = running || stat.at(stat.rfind(')') + 2) != 'T';
+    }
+  }
+}
+
 /// Whether calls go through the network stack, as to another host, or through a lane.
 class Ways : public ::testing::TestWithParam<bool> {
  protected:
@@ -133,7 +148,7 @@ TEST_P(Ways, ACallThatADeadWorkerHadNotReadDidNotRun) {
         if (rank == 0) {
           open_lane(1);
           const pid_t other = rpc_sync<pid_t>(1, "pid");
-          ::kill(other, SIGSTOP);
+          stop(other);
           const Future<double> call = rpc_async<double>(1, "add", 1, 2);
           ::kill(other, SIGKILL);
           const CallError error = error_of([&] { (void)call.wait(); });

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/base/log.h"
 #include "argosy/rendezvous/wire.h"
 #include "argosy/rpc/errors.h"
 #include "argosy/rpc/message.h"
@@ -329,9 +330,14 @@ void Server::open_lane(const std::string& id, const std::shared_ptr<SharedLine>&
   if (closing_ || lanes_.contains(id)) {
     return;
   }
-  std::erase_if(lanes_, [](const auto& lane) { return lane.second->is_closed(); });
-  lanes_[id] = std::make_unique<LaneServer>(
-      landing_->lane(id), line, *dispatcher_, options_.largest_call_bytes);
+  std::erase_if(lanes_, [](const auto& lane) { return lane.second->is_finished(); });
+  try {
+    lanes_[id] = std::make_unique<LaneServer>(
+        landing_->lane(id), line, *dispatcher_, options_.largest_call_bytes);
+  } catch (const Error& error) {  // its calls come through the network stack then
+    log::warn("[rpc.lane] a caller's lane does not open: {}", error.what());
+    lanes_.erase(id);
+  }
 }
 
 }  // namespace argosy::rpc

@@ -55,8 +55,7 @@ class Server final {
   class Service;
   class GrpcCall;
 
-  /// Serves the lane of that name, which its caller has brought.
-  /// Errors: RendezvousError when it does not come.
+  /// Serves the lane of that name, if its caller has brought it.
   void open_lane(const std::string& id, const std::shared_ptr<SharedLine>& line);
 
   const ServerOptions options_;
