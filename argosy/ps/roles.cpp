@@ -1,11 +1,16 @@
-#include <fmt/format.h>
+#include "argosy/ps/roles.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
-#include "argosy/ps/training.h"
 
 namespace argosy::ps {
 namespace {

@@ -12,6 +12,7 @@
 #include "argosy/engine/named.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/ps/partition.h"
+#include "argosy/ps/roles.h"
 #include "argosy/ps/table_client.h"
 #include "argosy/rpc/agent.h"
 
@@ -23,21 +24,6 @@ namespace argosy::ps {
 
 class EmbeddingImpl;
 class EmbeddingRows;
-
-/// Who this process is in a job with servers.
-struct Roles {
-  int servers = 1;
-  int workers = 1;
-  bool is_server = false;
-  int index = 0;          ///< among the servers, or among the workers
-  std::string meeting{};  ///< "host:port" of server 0, where all meet without a launcher of ours
-
-  /// Reads Paddle's variables: TRAINING_ROLE (PSERVER or TRAINER), PADDLE_TRAINERS_NUM,
-  /// PADDLE_TRAINER_ID, PADDLE_PSERVERS_IP_PORT_LIST, and POD_IP with PADDLE_PORT for a server.
-  /// Errors: ConfigError naming the variable that is missing or malformed: a job without servers is
-  /// no job of one worker.
-  [[nodiscard]] static Roles from_environment();
-};
 
 struct TrainingOptions {
   Roles roles{};
