@@ -13,7 +13,7 @@ Partition::Partition(TableSet tables, const PartitionOptions& options)
     : tables_(std::move(tables)),
       options_(options),
       range_(shards_of(options.number, options.count)),
-      workers_(static_cast<size_t>(options.workers)),
+      pushes_(static_cast<size_t>(options.workers)),
       collected_(static_cast<size_t>(options.workers)) {
   for (const SparseOptions& table : tables_.sparse) {
     std::vector<RowTable>& shards = sparse_.emplace_back();
@@ -37,13 +37,12 @@ Partition::Partition(TableSet tables, const PartitionOptions& options)
 }
 
 void Partition::set_dense(std::span<const float> values) {
-  ARGOSY_CHECK(values.size() == dense_size_ &&
-                   std::ranges::all_of(
-                       workers_, [](const WorkerState& worker) { return worker.pushes == 0; }),
-               "ps.request",
-               "dense parameters are set before the first push, {} numbers of them: got {}",
-               dense_size_,
-               values.size());
+  ARGOSY_CHECK(
+      values.size() == dense_size_ && std::ranges::count(pushes_, uint64_t{0}) == options_.workers,
+      "ps.request",
+      "dense parameters are set before the first push, {} numbers of them: got {}",
+      dense_size_,
+      values.size());
   for (DenseParameter& parameter : dense_) {
     std::ranges::copy(values.first(parameter.weights.size()), parameter.weights.begin());
     values = values.subspan(parameter.weights.size());
@@ -137,21 +136,21 @@ void Partition::check(const PushRequest& request) const {
 }
 
 void Partition::push(const PushRequest& request) {
-  ARGOSY_CHECK(request.worker < workers_.size(),
+  ARGOSY_CHECK(request.worker < pushes_.size(),
                "ps.request",
                "there is no worker {}: there are {}",
                request.worker,
-               workers_.size());
-  WorkerState& worker = workers_[request.worker];
-  if (request.number < worker.pushes) {
+               pushes_.size());
+  uint64_t& pushes = pushes_[request.worker];
+  if (request.number < pushes) {
     return;
   }
-  ARGOSY_CHECK(request.number == worker.pushes,
+  ARGOSY_CHECK(request.number == pushes,
                "ps.request",
                "worker {}: push {} came before push {}",
                request.worker,
                request.number,
-               worker.pushes);
+               pushes);
   check(request);
   if (options_.mode == UpdateMode::kSync) {
     ARGOSY_CHECK(!collected_[request.worker],
@@ -159,11 +158,11 @@ void Partition::push(const PushRequest& request) {
                  "worker {} pushed twice in one step",
                  request.worker);
     collected_[request.worker] = request;
-    ++worker.pushes;
+    ++pushes;
     finish_step();
     return;
   }
-  ++worker.pushes;
+  ++pushes;
   ++updates_;
   if (options_.mode == UpdateMode::kGeo) {
     for (const RowsPushed& rows : request.rows) {
@@ -186,7 +185,7 @@ void Partition::finish_step() {
   }
   apply(all);
   ++updates_;
-  collected_.assign(workers_.size(), std::nullopt);
+  collected_.assign(pushes_.size(), std::nullopt);
 }
 
 void Partition::apply(std::span<const PushRequest* const> of_workers) {
@@ -261,31 +260,18 @@ void Partition::add_dense(const PushRequest& request) {
   }
 }
 
-uint64_t Partition::slowest() const {
-  uint64_t least = UINT64_MAX;
-  for (const WorkerState& worker : workers_) {
-    least = worker.gone ? least : std::min(least, worker.pushes);
-  }
-  return least;
-}
-
 bool Partition::must_wait(const PullRequest& request) const {
   switch (options_.mode) {
     case UpdateMode::kSync:
       return updates_ < request.pushes;
     case UpdateMode::kHalfAsync:
-      return request.pushes > options_.staleness && slowest() < request.pushes - options_.staleness;
+      return request.pushes > options_.staleness &&
+             *std::ranges::min_element(pushes_) < request.pushes - options_.staleness;
     case UpdateMode::kAsync:
     case UpdateMode::kGeo:
       return false;
   }
   return false;
-}
-
-void Partition::forget_worker(uint32_t worker) {
-  if (worker < workers_.size()) {
-    workers_[worker].gone = true;
-  }
 }
 
 size_t Partition::size_of(const PullRequest& request) const {

@@ -52,8 +52,6 @@ class Partition final {
   [[nodiscard]] size_t size_of(const PullRequest& request) const;
   /// Writes what a pull gives.
   void pull(const PullRequest& request, std::span<float> out) const;
-  /// A worker that is gone is not waited for, except in kSync.
-  void forget_worker(uint32_t worker);
 
   [[nodiscard]] const TableSet& tables() const { return tables_; }
   [[nodiscard]] const PartitionOptions& options() const { return options_; }
@@ -66,7 +64,7 @@ class Partition final {
   [[nodiscard]] size_t bytes(uint32_t table) const;
   /// Returns how many pushes of the worker it has.
   [[nodiscard]] uint64_t pushes_of(uint32_t worker) const {
-    return worker < workers_.size() ? workers_[worker].pushes : 0;
+    return worker < pushes_.size() ? pushes_[worker] : 0;
   }
   /// Updates that were applied: of all workers together in kSync, else of each.
   [[nodiscard]] uint64_t updates() const { return updates_; }
@@ -75,10 +73,6 @@ class Partition final {
   struct DenseParameter {
     std::vector<float> weights{};
     std::vector<float> state{};
-  };
-  struct WorkerState {
-    uint64_t pushes = 0;
-    bool gone = false;
   };
 
   void check(const PushRequest& request) const;
@@ -90,7 +84,6 @@ class Partition final {
   void add_rows(const RowsPushed& rows);
   void add_dense(const PushRequest& request);
   void finish_step();
-  [[nodiscard]] uint64_t slowest() const;
 
   const TableSet tables_;
   const PartitionOptions options_;
@@ -99,7 +92,7 @@ class Partition final {
   std::vector<size_t> dense_here_{};
   std::vector<DenseParameter> dense_{};
   size_t dense_size_ = 0;
-  std::vector<WorkerState> workers_;
+  std::vector<uint64_t> pushes_;                         ///< that were taken, by worker
   std::vector<std::optional<PushRequest>> collected_{};  ///< kSync: of the step that is not whole
   uint64_t updates_ = 0;
 };

@@ -59,7 +59,7 @@ class Replica final {
   void begin(std::span<const float> dense);
   /// Answers a pull, perhaps later. Errors: NotPrimaryError; UsageError for one that does not fit.
   [[nodiscard]] rpc::Later<PullReply> pull(rpc::CallContext& call, PullRequest request);
-  /// Takes a push. Returns when it is safe: the backup has it too, or there is none any more.
+  /// Takes a push. Returns when the backup has it too, or when there is no backup.
   /// Errors: as pull().
   void push(const PushRequest& request, const ServerLinks& links);
   /// Takes what the primary has sent, in whatever order. Errors: NotPrimaryError when that is one

@@ -15,7 +15,7 @@ namespace argosy::ps {
 struct View {
   uint64_t epoch = 0;
   int primary = -1;  ///< answers the workers
-  int backup = -1;   ///< has applied, or will, what the primary has acknowledged; -1: there is none
+  int backup = -1;   ///< has all that the primary has acknowledged; -1: no backup
   friend bool operator==(const View&, const View&) = default;
 };
 

@@ -36,7 +36,7 @@ class ServedCall : public Answer, public std::enable_shared_from_this<ServedCall
   void fail(const std::exception_ptr& error) final;
 
   [[nodiscard]] const std::string& function() const { return request_.function(); }
-  /// Finds the function. Returns nullptr, and the call is refused, when there is none.
+  /// Returns the function. Without one it refuses the call and returns nullptr.
   [[nodiscard]] const Functions::Served* find(const Functions& functions);
   /// Runs it, unless nobody waits any more.
   void run();
