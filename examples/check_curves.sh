@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # check_curves.sh ARGOSY BATCH MOST BOUND DATA PROGRAM [ARGUMENT…]: trains alone with BATCH samples a
-# step, then on two processes with half of them each. The training loss of the last epoch must be at
-# most MOST both times, and the two curves must differ by at most BOUND, a part of the larger value,
-# in each epoch. DATA: a file or a folder, the program's first argument; of a CSV.gz FILE:N takes the first N
-# lines below the header.
+# step, and on two processes with half of them each. Both under the launcher, which tells OpenBLAS the
+# processor: other kernels round otherwise, and the curves would part by that too. The training loss of
+# the last epoch must be at most MOST both times, and the two curves must differ by at most BOUND, a part
+# of the larger value, in each epoch. DATA: a file or a folder, the program's first argument; of a
+# CSV.gz FILE:N takes the first N lines below the header.
 set -euo pipefail
 argosy=$1 batch=$2 most=$3 bound=$4 data=$5 program=$6
 shift 6
@@ -21,7 +22,8 @@ fi
 export OMP_NUM_THREADS=1
 mkdir a
 case $data in /*) ;; *) ln -s "../$data" "a/$data" ;; esac
-(cd a && exec "$program" "$data" --batch_size "$batch" "$@") >alone.txt &
+(cd a && exec "$argosy" launch --nproc_per_node 1 --log_dir "" "$program" "$data" --batch_size "$batch" "$@") \
+  >alone.txt &
 alone=$!
 "$argosy" launch --nproc_per_node 2 --log_dir "" "$program" "$data" --batch_size "$((batch / 2))" "$@" | tee two.txt
 wait "$alone" || { cat alone.txt; echo "check_curves: the run on one process failed"; exit 1; }

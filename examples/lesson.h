@@ -53,6 +53,18 @@ inline program::Option samples_row(Options& options) {
           {.least = 0, .most = 60000}};
 }
 
+/// `chain` with a result in double precision, in which trainings on one and two processes agree to
+/// more digits than an epoch prints.
+inline vision::Compose in_double(const vision::Compose& chain) {
+  return {[chain](image::Image picture, data::Random& random) {
+    return chain(std::move(picture), random).to(torch::kDouble);
+  }};
+}
+
+inline program::Option double_row(bool& double_precision) {
+  return {"--double", "", "Compute in double precision", &double_precision};
+}
+
 /// The first `samples` of a data set; 0: all of them.
 template <data::Dataset Set>
 data::Subset<Set> first(Set set, int64_t samples) {

@@ -52,9 +52,8 @@ struct Options : lesson::Options {
 data::Subset<vision::Mnist> digits(const Options& options, vision::Split split) {
   vision::PictureOptions pictures{.mean = {0.1307}, .std = {0.3081}};
   if (options.double_precision) {
-    pictures = {.transform = {vision::ToTensor(),
-                              vision::Normalize(0.1307, 0.3081),
-                              [](const torch::Tensor& image) { return image.to(torch::kDouble); }}};
+    pictures = {.transform =
+                    lesson::in_double({vision::ToTensor(), vision::Normalize(0.1307, 0.3081)})};
   }
   return lesson::first(vision::Mnist(options.data, split, pictures), options.samples);
 }
@@ -118,7 +117,7 @@ int main(int argc, char** argv) {
         "",
         "Batch norm over the batches of all processes together",
         &o.sync_batch_norm},
-       {"--double", "", "Compute in double precision", &o.double_precision},
+       lesson::double_row(o.double_precision),
        {"--checkpoint", "DIR", "Folder for one after each epoch", &o.checkpoint},
        {"--resume", "PATH", "Folder of checkpoints, or weights as torchvision's .pth", &o.resume}});
   return program::run({"Trains ResNet-34 on MNIST; under `argosy launch` on several processes."},

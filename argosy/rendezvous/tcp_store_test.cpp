@@ -264,7 +264,7 @@ TEST(MeetThroughTorchrun, AGivenTokenIsProvenAndNotTold) {
                                     {"simsim", "with another token, and this rank has one"}}) {
     EXPECT_THAT(error_text<RefusedError>([&, token = token] {
                   (void)meet_through_torchrun(
-                      with_token(place_of(1, torchruns.port()), token), 0, Deadline::after(10ms));
+                      with_token(place_of(1, torchruns.port()), token), 0, Deadline::after(500ms));
                 }),
                 HasSubstr(hint));
   }
