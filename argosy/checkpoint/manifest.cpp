@@ -262,6 +262,10 @@ int64_t numel(const ManifestTensor& tensor) {
   return std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1}, std::multiplies<>());
 }
 
+std::string step_name(int64_t step) {
+  return fmt::format("step-{:09}", step);
+}
+
 std::string library_version() {
   return "argosy " ARGOSY_VERSION;
 }

@@ -65,6 +65,9 @@ struct Manifest {
   [[nodiscard]] int64_t version() const;
 };
 
+/// Returns the usual name of a checkpoint's folder: "step-000000120".
+[[nodiscard]] std::string step_name(int64_t step);
+
 /// "argosy 0.1.0"
 [[nodiscard]] std::string library_version();
 

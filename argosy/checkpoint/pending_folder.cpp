@@ -251,4 +251,23 @@ void remove_checkpoint(const std::string& path) {
   }
 }
 
+std::string prepare_directory(const std::string& directory) {
+  std::error_code error;
+  const bool is_new = fs::create_directories(directory, error);
+  if (error) {
+    return fmt::format("{}: cannot create: {}", directory, errno_message(error.value()));
+  }
+  if (is_new) {  // its own name lasts too; where that cannot be had, nothing else can be done
+    (void)os::sync_folder((fs::absolute(directory, error) / "..").string());
+  }
+  try {
+    const PendingFolder trial(directory, "trial");
+    remove_leftovers(directory);
+  } catch (const CheckpointError& caught) {
+    const std::string text = caught.what();
+    return text.substr(text.find("] ") + 2);
+  }
+  return "";
+}
+
 }  // namespace argosy::checkpoint

@@ -64,6 +64,10 @@ class PendingFolder final {
 /// successor did not get its name has it again.
 void remove_leftovers(const std::string& directory);
 
+/// Makes the directory of a training's checkpoints, tries to write there, and removes what killed
+/// processes left. Returns "", or what stands in the way.
+[[nodiscard]] std::string prepare_directory(const std::string& directory);
+
 /// Removes a checkpoint in one step by renaming it to a temporary name, then deletes it.
 void remove_checkpoint(const std::string& path);
 

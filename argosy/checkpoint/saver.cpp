@@ -36,26 +36,6 @@ bool has_divided(const Snapshot& snapshot) {
   }
 }
 
-/// Makes the folder, tries whether it may be written to, clears what the dead have left.
-std::string prepare(const std::string& directory) {
-  std::error_code error;
-  const bool is_new = fs::create_directories(directory, error);
-  if (error) {
-    return fmt::format("{}: cannot create: {}", directory, errno_message(error.value()));
-  }
-  if (is_new) {  // its own name lasts too; where that cannot be had, nothing else can be done
-    (void)os::sync_folder((fs::absolute(directory, error) / "..").string());
-  }
-  try {
-    const PendingFolder trial(directory, "trial");
-    remove_leftovers(directory);
-  } catch (const CheckpointError& caught) {
-    const std::string text = caught.what();
-    return text.substr(text.find("] ") + 2);
-  }
-  return "";
-}
-
 }  // namespace
 
 class Saver::Impl final {
@@ -64,7 +44,7 @@ class Saver::Impl final {
       : directory_(std::move(directory)), options_(options), group_(std::move(group)) {
     options_.keep.validate();
     const bool alone = !group_.valid() || group_.size() == 1;
-    std::string error = alone || group_.rank() == 0 ? prepare(directory_) : "";
+    std::string error = alone || group_.rank() == 0 ? prepare_directory(directory_) : "";
     if (!alone) {
       error = comm::broadcast_object(error, group_);
       writers_ = group_.split({.color = 0, .key = group_.rank()});
@@ -291,10 +271,6 @@ const std::string& Saver::directory() const {
 
 SaverTimes Saver::times() const {
   return impl_->times();
-}
-
-std::string step_name(int64_t step) {
-  return fmt::format("step-{:09}", step);
 }
 
 }  // namespace argosy::checkpoint

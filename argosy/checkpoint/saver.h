@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "argosy/checkpoint/manifest.h"
 #include "argosy/checkpoint/prune.h"
 #include "argosy/comm/group.h"
 
@@ -82,8 +83,5 @@ class Saver final {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// "step-000000120"
-[[nodiscard]] std::string step_name(int64_t step);
 
 }  // namespace argosy::checkpoint
