@@ -2,7 +2,9 @@
 // users and a hundred thousand things. A row is made when somebody is first seen. Servers and
 // workers run this same program; each part of the tables lies on two servers, so that one may die.
 //
-//     argosy launch --server_num 2 --worker_num 2 ./09_parameter_server [--mode sync|async]
+//     argosy launch --server_num 2 --worker_num 2 ./09_parameter_server [--mode sync|async] [--checkpoints DIR]
+//
+// With --checkpoints it saves every 100 steps and goes on from there, with any number of servers.
 #include <argosy/argosy.h>
 
 #include <algorithm>
@@ -84,28 +86,34 @@ double area_under_curve(std::vector<float> odds, const at::Tensor& clicked) {
 
 int main(int argc, char** argv) {
   const std::string mode = program::take_option(argc, argv, "--mode");
+  const std::string checkpoints = program::take_option(argc, argv, "--checkpoints", "");
   Model model;
   optim::SGD optimizer(model, {.lr = 0.05});
   ps::ServedTraining training(
       model,
       optimizer,
       {.roles = ps::Roles::from_environment(),
-       .mode = mode == "async" ? ps::UpdateMode::kAsync : ps::UpdateMode::kSync});
+       .mode = mode == "async" ? ps::UpdateMode::kAsync : ps::UpdateMode::kSync,
+       .checkpoints = checkpoints,
+       .keep = {.keep_last = 2}});
   if (training.is_server()) {
     training.serve();
     return 0;
   }
   const int worker = training.roles().index;
-  for (int step = 0; step < 600; ++step) {
-    const Clicks batch =
-        draw_clicks(512, 1000 + static_cast<uint64_t>(step * training.roles().workers + worker));
+  while (training.steps() < 600) {
+    const Clicks batch = draw_clicks(
+        512, 1000 + static_cast<uint64_t>(training.steps() * training.roles().workers + worker));
     optimizer.zero_grad();
     const at::Tensor loss =
         torch::binary_cross_entropy_with_logits(model.forward(batch), batch.clicked);
     loss.backward();
     training.step();
-    if (worker == 0 && step % 200 == 199) {
-      std::cout << "step " << step + 1 << ": loss " << loss.item<float>() << std::endl;
+    if (!checkpoints.empty() && training.steps() % 100 == 0) {
+      training.save();
+    }
+    if (worker == 0 && training.steps() % 200 == 0) {
+      std::cout << "step " << training.steps() << ": loss " << loss.item<float>() << std::endl;
     }
   }
   if (worker == 0) {

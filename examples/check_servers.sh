@@ -1,40 +1,54 @@
 #!/usr/bin/env bash
 # check_servers.sh ARGOSY PROGRAM: two servers and two workers learn who clicks what, and come to the same figures when
-# a server is killed in the middle.
+# a server is killed in the middle; and when a worker is, the launcher starts all again, and they go on from a checkpoint.
 set -euo pipefail
 argosy=$1 program=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 
-start() { # NAME: the launcher, in the background
-  "$argosy" launch --run_mode ps --server_num 2 --worker_num 2 --log_dir "$1" "$program" >"$1.txt" 2>"$1.err" &
+start() { # NAME [LAUNCHER'S OPTION]… -- [ARGUMENT]…: the launcher, in the background
+  local name=$1 options=()
+  while shift && [[ $1 != -- ]]; do options+=("$1"); done
+  shift
+  "$argosy" launch --run_mode ps --server_num 2 --worker_num 2 --log_dir "$name" "${options[@]}" "$program" "$@" \
+    >"$name.txt" 2>"$name.err" &
   launcher=$!
+}
+kill_one() { # NAME ROLE LINE: kills a server or a worker of the job when it has printed the line
+  for ((i = 0; i < 600; i++)); do
+    ! grep -qs "^\[worker 0\] $3" "$1.txt" || break
+    sleep 0.05
+  done
+  for process in /proc/[0-9]*; do
+    # A process may end while it is looked at.
+    variables=$({ tr '\0' '\n' <"$process/environ"; } 2>/dev/null) || continue
+    if grep -qx "ARGOSY_LOG_DIR=$scratch/$1/.*" <<<"$variables" && grep -qx "TRAINING_ROLE=$2" <<<"$variables"; then
+      kill -9 "${process#/proc/}"
+      return
+    fi
+  done
 }
 finish() { # NAME
   wait "$launcher" || { cat "$1.txt" "$1.err" >&2; exit 1; }
   sed -n 's/^\[worker 0\] //p' "$1.txt" >"$1.figures"
 }
-start calm
+start calm --
 finish calm
 
-start disturbed
-for ((i = 0; i < 600; i++)); do
-  ! grep -qs '^\[worker 0\] step 200' disturbed.txt || break
-  sleep 0.05
-done
-for process in /proc/[0-9]*; do
-  # Of this job, and a server. A process may end while it is looked at.
-  variables=$({ tr '\0' '\n' <"$process/environ"; } 2>/dev/null) || continue
-  if grep -qx "ARGOSY_LOG_DIR=$scratch/disturbed/.*" <<<"$variables" &&
-    grep -qx 'TRAINING_ROLE=PSERVER' <<<"$variables"; then
-    kill -9 "${process#/proc/}"
-    break
-  fi
-done
+start disturbed --
+kill_one disturbed PSERVER 'step 200'
 finish disturbed
 grep -q 'the others go on without it' disturbed.txt disturbed.err || { echo "no server died" >&2; exit 1; }
 diff calm.figures disturbed.figures || { echo "the death of a server changed the result" >&2; exit 1; }
+
+start restarted --max_restarts 1 -- --checkpoints saved
+kill_one restarted TRAINER 'step 400'
+finish restarted
+grep -q 'restart 1 of 1' restarted.err || { echo "no worker died" >&2; exit 1; }
+[[ $(grep -c 'step 200' restarted.figures) == 1 ]] || { echo "it did not go on from a checkpoint" >&2; exit 1; }
+diff <(tail -n 4 calm.figures) <(tail -n 4 restarted.figures) ||
+  { echo "the restart changed the result" >&2; exit 1; }
 
 auc=$(sed -n 's/^AUC \([0-9.]*\),.*/\1/p' calm.figures)
 awk -v auc="$auc" 'BEGIN { exit !(auc > 0.75 && auc < 0.84) }' || { echo "AUC $auc, expected 0.75 to 0.84" >&2; exit 1; }

@@ -6,6 +6,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/ps/row_sum.h"
+#include "argosy/ps/table_files.h"
 
 namespace argosy::ps {
 
@@ -36,13 +37,32 @@ Partition::Partition(TableSet tables, const PartitionOptions& options)
   }
 }
 
+void Partition::check_fresh() const {
+  ARGOSY_CHECK(std::ranges::count(pushes_, uint64_t{0}) == options_.workers,
+               "ps.request",
+               "partition {} has pushes already: its values are set before the first one",
+               options_.number);
+}
+
+void Partition::restore(const TableFiles& saved) {
+  check_fresh();
+  for (uint32_t table = 0; table < sparse_.size(); ++table) {
+    for (int s = range_.first; s < range_.last; ++s) {
+      shard(table, s).restore(saved.rows(table, s));
+    }
+  }
+  for (size_t i = 0; i < dense_.size(); ++i) {
+    dense_[i] = saved.dense(dense_here_[i]);
+  }
+}
+
 void Partition::set_dense(std::span<const float> values) {
-  ARGOSY_CHECK(
-      values.size() == dense_size_ && std::ranges::count(pushes_, uint64_t{0}) == options_.workers,
-      "ps.request",
-      "dense parameters are set before the first push, {} numbers of them: got {}",
-      dense_size_,
-      values.size());
+  check_fresh();
+  ARGOSY_CHECK(values.size() == dense_size_,
+               "ps.request",
+               "expected {} numbers for the dense parameters, got {}",
+               dense_size_,
+               values.size());
   for (DenseParameter& parameter : dense_) {
     std::ranges::copy(values.first(parameter.weights.size()), parameter.weights.begin());
     values = values.subspan(parameter.weights.size());

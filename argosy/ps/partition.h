@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,6 +15,8 @@
 #include "argosy/ps/tables.h"
 
 namespace argosy::ps {
+
+class TableFiles;
 
 /// When a server applies what workers push, and what they see.
 enum class UpdateMode : uint8_t {
@@ -53,12 +56,29 @@ class Partition final {
   /// Writes what a pull gives.
   void pull(const PullRequest& request, std::span<float> out) const;
 
+  /// The numbers of a dense parameter.
+  struct DenseParameter {
+    std::vector<float> weights{};
+    std::vector<float> state{};  ///< of its rule
+  };
+  /// Of each of dense().
+  [[nodiscard]] const std::vector<DenseParameter>& dense_values() const { return dense_; }
+
   [[nodiscard]] const TableSet& tables() const { return tables_; }
   [[nodiscard]] const PartitionOptions& options() const { return options_; }
   [[nodiscard]] const ShardRange& shards() const { return range_; }
   /// Returns the dense parameters that lie here, by their numbers in TableSet::dense.
   [[nodiscard]] const std::vector<size_t>& dense() const { return dense_here_; }
   [[nodiscard]] RowTable& shard(uint32_t table, int shard);
+  template <typename Visit>
+  void for_each_shard(Visit visit) {
+    for (std::vector<RowTable>& shards : sparse_) {
+      std::ranges::for_each(shards, visit);
+    }
+  }
+  /// Puts all of a checkpoint that lies here in its place. Errors: UsageError after a push, or of
+  /// rows that are there already; CheckpointError, after which a part of it may be there.
+  void restore(const TableFiles& saved);
   /// Of a sparse table, here.
   [[nodiscard]] size_t rows(uint32_t table) const;
   [[nodiscard]] size_t bytes(uint32_t table) const;
@@ -70,11 +90,7 @@ class Partition final {
   [[nodiscard]] uint64_t updates() const { return updates_; }
 
  private:
-  struct DenseParameter {
-    std::vector<float> weights{};
-    std::vector<float> state{};
-  };
-
+  void check_fresh() const;
   void check(const PushRequest& request) const;
   template <typename Rows>
   void check_ids(const Rows& rows) const;

@@ -18,13 +18,16 @@
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
+#include "argosy/checkpoint/inspect.h"
 #include "argosy/os/memory.h"
 #include "argosy/ps/first_row.h"
 #include "argosy/ps/table_client.h"
+#include "argosy/ps/table_saver.h"
 #include "argosy/ps/table_server.h"
 
 #include "tests/support/owned_port.h"
 #include "tests/support/run_ranks.h"
+#include "tests/support/temp_dir.h"
 
 namespace argosy::ps {
 namespace {
@@ -54,6 +57,7 @@ struct Result {
   std::array<float, kRows> counts;
   std::array<float, 50> weight;
   std::array<double, 2> longest_step_ms;
+  bool saved;  ///< the last checkpoint
 };
 
 struct Death {
@@ -70,6 +74,8 @@ class DyingServers : public ::testing::Test {
     int workers = 2;
     UpdateMode mode = UpdateMode::kSync;
     std::vector<Death> deaths{};
+    std::string checkpoints{};  ///< saved there every ten steps; empty: never
+    int until = kSteps;
   };
 
   /// Returns what the tables hold when all workers are done.
@@ -142,7 +148,17 @@ class DyingServers : public ::testing::Test {
         {.servers = names(plan), .worker = static_cast<uint32_t>(worker), .timeout = 20s});
     std::vector<float> weight(50);
     const TableClient::Dense dense{.values = {weight}};
-    for (int step = 0; step < kSteps; ++step) {
+    std::optional<TableSaver> saver;
+    if (worker == 0 && !plan.checkpoints.empty()) {
+      saver.emplace(client, plan.checkpoints);
+      agent.store()->set("begun", std::to_string(saver->resume()), Deadline::after(20s));
+    }
+    const int begun =
+        plan.checkpoints.empty() ? 0 : std::stoi(agent.store()->get("begun", Deadline::after(20s)));
+    for (int step = begun; step < plan.until; ++step) {
+      if (saver && step % 10 == 0 && step > begun) {
+        saver->save(step);
+      }
       const auto start = std::chrono::steady_clock::now();
       for (const Death& death : plan.deaths) {
         if (worker == 0 && death.step == step) {
@@ -163,6 +179,7 @@ class DyingServers : public ::testing::Test {
     }
     if (worker == 0) {
       read_all(client, result);
+      result.saved = saver && saver->wait();
       client.stop();
     }
     agent.shutdown(20s);
@@ -249,6 +266,34 @@ TEST_F(DyingServers, InAsyncModeLoseNoPushAndDoubleNone) {
     std::cout << "step " << death.step << ": the longest steps took " << result.longest_step_ms[0]
               << " and " << result.longest_step_ms[1] << " ms\n";
   }
+}
+
+TEST_F(DyingServers, WhileTheySaveLoseNothingButThatCheckpoint) {
+  const Result calm = run({});
+  std::mt19937_64 random(std::random_device{}());
+  int missed = 0;
+  for (int i = 0; i < kills(); ++i) {
+    const test::TempDir directory;
+    const std::string folder = directory.path().string();
+    // In the step that follows a save, whose files take longer than the step.
+    const Death death{.server = i % 3,
+                      .step = static_cast<int>(10 * (2 + random() % 7)),
+                      .after_us = static_cast<int>(random() % 3000)};
+    const int until = death.step + (i % 2 == 0 ? 5 : 25);
+    const Result disturbed =
+        run({.servers = 3, .deaths = {death}, .checkpoints = folder, .until = until});
+    missed += disturbed.saved ? 0 : 1;
+    EXPECT_TRUE(disturbed.saved || until == death.step + 5) << "the saves after it came too";
+    const checkpoint::Newest newest = checkpoint::find_newest(folder);
+    ASSERT_TRUE(newest.path) << "no checkpoint is there";
+    EXPECT_EQ(newest.manifest->step, disturbed.saved ? until - 5 : death.step - 10);
+    EXPECT_THAT(newest.skipped, ::testing::IsEmpty());
+    const Result resumed = run({.checkpoints = folder});
+    EXPECT_EQ(resumed.rows, calm.rows) << "server " << death.server << " died in step "
+                                       << death.step << ", " << death.after_us << " us later";
+    EXPECT_EQ(resumed.weight, calm.weight);
+  }
+  std::cout << missed << " of " << kills() << " deaths cost a checkpoint\n";
 }
 
 }  // namespace

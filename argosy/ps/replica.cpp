@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "argosy/base/check.h"
 #include "argosy/base/log.h"
 
 namespace argosy::ps {
@@ -265,6 +266,31 @@ void Replica::send(std::vector<Answer> answers) {
   for (Answer& answer : answers) {
     answer.reply.set({.values = std::move(answer.values).finish()});
   }
+}
+
+void Replica::begin_save(const std::string& folder) {
+  const std::unique_lock lock(mutex_);
+  check_primary();
+  ARGOSY_CHECK(save_ == nullptr || save_->is_done(),
+               "ps.save",
+               "partition {} is still being saved: wait for that save first",
+               partition_.options().number);
+  save_ = std::make_unique<PartitionSave>(partition_, mutex_, folder);
+}
+
+rpc::Later<std::vector<ShardFile>> Replica::end_save() {
+  const std::shared_lock lock(mutex_);
+  ARGOSY_CHECK(save_ != nullptr,
+               "ps.save",
+               "server {} saves nothing of partition {}",
+               self_,
+               partition_.options().number);
+  return save_->result();
+}
+
+void Replica::load(const TableFiles& saved) {
+  const std::unique_lock lock(mutex_);
+  partition_.restore(saved);
 }
 
 uint64_t Replica::pushes_of(uint32_t worker) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <span>
@@ -12,6 +13,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/ps/partition.h"
+#include "argosy/ps/partition_save.h"
 #include "argosy/ps/requests.h"
 #include "argosy/ps/views.h"
 #include "argosy/rpc/agent.h"
@@ -71,6 +73,14 @@ class Replica final {
   /// Looks whether the view has changed, or whom it names is gone. Called now and then.
   void look(const ServerLinks& links);
 
+  /// Begins to write what it holds now into `folder`. Returns at once; pushes that follow change
+  /// nothing of it. Errors: NotPrimaryError; UsageError while a former save is written.
+  void begin_save(const std::string& folder);
+  /// Returns what the last save has written, when all is. Errors: UsageError without a save.
+  [[nodiscard]] rpc::Later<std::vector<ShardFile>> end_save();
+  /// Puts a checkpoint in its place, before any push.
+  void load(const TableFiles& saved);
+
   [[nodiscard]] View view() const;
   /// Returns how many pushes of the worker it has.
   [[nodiscard]] uint64_t pushes_of(uint32_t worker) const;
@@ -108,6 +118,7 @@ class Replica final {
   uint64_t applied_ = 0;                           ///< as the backup, in this epoch
   std::map<uint64_t, PushRequest> out_of_turn_{};  ///< came before those that precede them
   std::list<WaitingPull> waiting_{};
+  std::unique_ptr<PartitionSave> save_{};  ///< the last one; its thread uses what stands above
 };
 
 }  // namespace argosy::ps

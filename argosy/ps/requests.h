@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -53,6 +54,13 @@ struct PushRequest {
   std::vector<double> dense_lr{};  ///< of each dense parameter there; empty: none is pushed
   rpc::Memory dense{};             ///< f32: their gradients in turn
   auto fields() { return std::tie(partition, worker, number, rows, dense_lr, dense); }
+};
+
+/// The folder of a checkpoint, which servers and workers see under one path.
+struct FolderRequest {
+  uint32_t partition = 0;
+  std::string folder{};
+  auto fields() { return std::tie(partition, folder); }
 };
 
 /// What a primary tells its backup.

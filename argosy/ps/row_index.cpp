@@ -22,7 +22,7 @@ const RowIndex::Slot* RowIndex::find(uint64_t id) const {
 RowIndex::Slot& RowIndex::add(uint64_t id) {
   size_t place = place_of(id);
   if (slots_[place].row == kFree) {
-    if (5 * (size_ + 1) > 4 * slots_.size()) {  // at most 0.8 are taken
+    if (is_full()) {
       grow();
       place = place_of(id);
     }

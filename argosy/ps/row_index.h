@@ -30,6 +30,17 @@ class RowIndex final {
   /// Brings the id's slot into the cache.
   void prefetch(uint64_t id) const { __builtin_prefetch(&slots_[home(id)]); }
 
+  /// True when the next new id moves the slots: at most 0.8 of them are taken.
+  [[nodiscard]] bool is_full() const { return 5 * (size_ + 1) > 4 * slots_.size(); }
+  /// Slots by their places; nullptr for a free one.
+  [[nodiscard]] size_t places() const { return slots_.size(); }
+  [[nodiscard]] const Slot* at(size_t place) const {
+    return slots_[place].row == kFree ? nullptr : &slots_[place];
+  }
+  [[nodiscard]] size_t place_of(const Slot& slot) const {
+    return static_cast<size_t>(&slot - slots_.data());
+  }
+
   [[nodiscard]] size_t size() const { return size_; }
   [[nodiscard]] size_t bytes() const { return slots_.capacity() * sizeof(Slot); }
   template <typename Visit>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -125,7 +126,7 @@ void RowTable::add(std::span<const uint64_t> ids, std::span<const float> differe
 }
 
 std::optional<uint32_t> RowTable::row_for(const Entry::Push& push) {
-  RowIndex::Slot& slot = index_.add(push.id);
+  RowIndex::Slot& slot = slot_for(push.id);
   if (slot.row == RowIndex::kNoRow) {
     if (!options_.entry.admits(push, slot.sights)) {
       return std::nullopt;
@@ -134,6 +135,28 @@ std::optional<uint32_t> RowTable::row_for(const Entry::Push& push) {
     slot.sights = 0;
   }
   return slot.row;
+}
+
+RowIndex::Slot& RowTable::slot_for(uint64_t id) {
+  if (frozen_ == nullptr) {
+    return index_.add(id);
+  }
+  if (index_.is_full()) {
+    copy_the_rest();
+  }
+  const size_t known = index_.size();
+  RowIndex::Slot& slot = index_.add(id);
+  if (index_.place_of(slot) < frozen_->next) {
+    return slot;  // it is copied already
+  }
+  if (index_.size() > known) {
+    frozen_->keep_absent(id);
+  } else if (slot.row == RowIndex::kNoRow) {
+    frozen_->keep_waiting(id, slot.sights);
+  } else {
+    frozen_->keep_row(id, at(slot.row));
+  }
+  return slot;
 }
 
 uint32_t RowTable::make_row(uint64_t id) {
@@ -185,6 +208,7 @@ size_t RowTable::shrink() {
                "ps.shrink",
                "table \"{}\" keeps no shows and clicks: set SparseOptions::statistics",
                options_.name);
+  copy_the_rest();
   const ShrinkOptions& shrink = options_.shrink;
   std::vector<uint64_t> dropped;
   index_.for_each([&](const RowIndex::Slot& slot) {
@@ -208,31 +232,71 @@ size_t RowTable::shrink() {
   return dropped.size();
 }
 
-void RowTable::for_each(const std::function<void(const Row&)>& visit) const {
-  index_.for_each([&](const RowIndex::Slot& slot) {
-    if (slot.row != RowIndex::kNoRow) {
-      visit({.id = slot.id,
-             .weights = {at(slot.row), options_.dim},
-             .state = {state_at(slot.row), state_size()}});
-    }
-  });
+void RowTable::freeze() {
+  frozen_ = std::make_unique<RowSnapshot>(options_.dim, state_size());
 }
 
-void RowTable::restore(const Row& row) {
-  ARGOSY_CHECK(row.weights.size() == options_.dim && row.state.size() == state_size(),
+bool RowTable::copy_frozen(size_t slots) {
+  size_t& next = frozen_->next;
+  const size_t all = index_.places();
+  for (const size_t end = std::min(next + slots, all); next < end; ++next) {
+    if (next + kWave < all) {
+      const RowIndex::Slot* const ahead = index_.at(next + kWave);
+      if (ahead != nullptr && ahead->row != RowIndex::kNoRow) {
+        __builtin_prefetch(at(ahead->row));
+      }
+    }
+    const RowIndex::Slot* const slot = index_.at(next);
+    if (slot == nullptr) {
+      continue;
+    }
+    if (slot->row == RowIndex::kNoRow) {
+      frozen_->copy_waiting(slot->id, slot->sights);
+    } else {
+      frozen_->copy_row(slot->id, at(slot->row));
+    }
+  }
+  return next >= all;
+}
+
+void RowTable::copy_the_rest() {
+  if (frozen_ != nullptr) {
+    (void)copy_frozen(index_.places());
+    frozen_->next = std::numeric_limits<size_t>::max();  // wherever slots lie from now on
+  }
+}
+
+SavedRows RowTable::take_frozen() {
+  const std::unique_ptr<RowSnapshot> done = std::move(frozen_);
+  return done->take();
+}
+
+void RowTable::restore(const SavedRows& saved) {
+  const size_t n = saved.ids.size();
+  ARGOSY_CHECK(index_.size() == 0 && saved.weights.size() == n * options_.dim &&
+                   saved.state.size() == n * state_size() &&
+                   saved.sights.size() == saved.waiting.size(),
                "ps.table",
-               "table \"{}\": expected a row of {} weights and {} numbers of state, got {} and {}",
+               "table \"{}\": expected rows of {} weights and {} numbers of state for a table "
+               "without rows, got {} and {} for {} rows, and {} are there",
                options_.name,
                options_.dim,
                state_size(),
-               row.weights.size(),
-               row.state.size());
-  RowIndex::Slot& slot = index_.add(row.id);
-  if (slot.row == RowIndex::kNoRow) {
-    slot.row = make_row(row.id);
+               saved.weights.size(),
+               saved.state.size(),
+               n,
+               index_.size());
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t row = make_row(saved.ids[i]);
+    index_.add(saved.ids[i]).row = row;
+    std::memcpy(at(row), &saved.weights[i * options_.dim], options_.dim * sizeof(float));
+    std::copy_n(saved.state.begin() + static_cast<ptrdiff_t>(i * state_size()),
+                state_size(),
+                state_at(row));
   }
-  std::memcpy(at(slot.row), row.weights.data(), row.weights.size_bytes());
-  std::memcpy(state_at(slot.row), row.state.data(), row.state.size_bytes());
+  for (size_t i = 0; i < saved.waiting.size(); ++i) {
+    index_.add(saved.waiting[i]).sights = saved.sights[i];
+  }
 }
 
 }  // namespace argosy::ps

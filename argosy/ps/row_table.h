@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +12,7 @@
 #include "argosy/ps/entry.h"
 #include "argosy/ps/row_index.h"
 #include "argosy/ps/row_rule.h"
+#include "argosy/ps/row_snapshot.h"
 
 namespace argosy::ps {
 
@@ -73,17 +73,17 @@ class RowTable final {
   /// Errors: UsageError for a table without statistics.
   size_t shrink();
 
-  /// A row as it is saved.
-  struct Row {
-    uint64_t id = 0;
-    std::span<const float> weights{};  ///< [dim]
-    std::span<const float> state{};    ///< [state_size]: the rule's, then shows, clicks and day
-  };
   [[nodiscard]] size_t state_size() const { return stride_ - options_.dim; }
-  /// Calls `visit` for each row, in no certain order.
-  void for_each(const std::function<void(const Row&)>& visit) const;
-  /// Puts a row back. Errors: UsageError when it has another size.
-  void restore(const Row& row);
+  /// Begins a copy of what the table holds now. What changes later does not change the copy.
+  void freeze();
+  /// Copies what `slots` slots of the index have. Returns true when all is copied.
+  /// Thread-safe beside pull().
+  bool copy_frozen(size_t slots);
+  /// Returns the copy, when all is copied, and ends it.
+  [[nodiscard]] SavedRows take_frozen();
+  void unfreeze() { frozen_.reset(); }
+  /// Puts rows into a table without rows. Errors: UsageError when they have other sizes.
+  void restore(const SavedRows& saved);
 
  private:
   static constexpr size_t kStatistics = 3;  ///< floats: shows, clicks, day of the last push
@@ -93,6 +93,10 @@ class RowTable final {
   }
   [[nodiscard]] float* state_at(uint32_t row) const { return at(row) + options_.dim; }
   [[nodiscard]] std::optional<uint32_t> row_for(const Entry::Push& push);
+  /// Returns the slot of an id that is about to change.
+  [[nodiscard]] RowIndex::Slot& slot_for(uint64_t id);
+  /// Before slots move.
+  void copy_the_rest();
   [[nodiscard]] uint32_t make_row(uint64_t id);
   void note(uint32_t row, float shows, float clicks);
 
@@ -103,6 +107,7 @@ class RowTable final {
   std::vector<uint32_t> free_{};  ///< rows that were dropped
   size_t rows_ = 0;               ///< with the free ones
   int32_t day_ = 0;
+  std::unique_ptr<RowSnapshot> frozen_{};  ///< while a copy is made
 };
 
 }  // namespace argosy::ps

@@ -80,6 +80,13 @@ void push(RowTable& table,
   table.push({.ids = ids, .gradients = all, .shows = shows, .clicks = clicks, .lr = 0.1});
 }
 
+SavedRows saved(RowTable& table) {
+  table.freeze();
+  while (!table.copy_frozen(7)) {
+  }
+  return table.take_frozen();
+}
+
 TEST(RowTable, ANewRowIsAFunctionOfSeedAndId) {
   RowTable table(small());
   const std::vector<float> before = pulled(table, {5, 9, UINT64_MAX});
@@ -211,12 +218,53 @@ TEST(RowTable, RowsComeBackWithTheirState) {
   push(table, {1, 2, 3}, 1);
   push(table, {2}, 0.5F);
   RowTable copy(options);
-  table.for_each([&](const RowTable::Row& row) { copy.restore(row); });
+  copy.restore(saved(table));
   push(table, {1, 2, 3, 4}, -1);
   push(copy, {1, 2, 3, 4}, -1);
   EXPECT_EQ(pulled(copy, {1, 2, 3, 4}), pulled(table, {1, 2, 3, 4}));
-  const std::vector<float> few(3);
-  EXPECT_THROW(copy.restore({.id = 1, .weights = few, .state = few}), UsageError);
+  EXPECT_THROW(copy.restore(saved(table)), UsageError) << "it has rows already";
+  RowTable other(small());
+  EXPECT_THROW(other.restore(saved(table)), UsageError) << "its rows have no such state";
+}
+
+/// A copy that is made a few slots at a time has what was there when it began, whatever is pushed,
+/// added, made, dropped and moved meanwhile.
+TEST(RowTable, ACopyIsOfOneMoment) {
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 200; ++round) {
+    SparseOptions options = small();
+    options.rule = std_adagrad();
+    options.statistics = round % 2 == 0;
+    options.entry = round % 3 == 0 ? Entry::count(2) : Entry();
+    options.shrink.delete_score = 0.15F;
+    RowTable table(options);
+    const auto change = [&](uint64_t most) {
+      for (uint64_t i = random() % 60; i > 0; --i) {
+        push(table, {random() % most}, static_cast<float>(random() % 7));
+      }
+      if (options.statistics && random() % 4 == 0) {
+        (void)table.shrink();
+      }
+    };
+    change(200);
+    change(200);
+    const SavedRows before = saved(table);
+    table.freeze();
+    for (bool whole = false; !whole;) {
+      whole = table.copy_frozen(random() % 20);
+      change(400);
+    }
+    const SavedRows copy = table.take_frozen();
+    EXPECT_EQ(copy.ids, before.ids) << round;
+    EXPECT_EQ(copy.weights, before.weights) << round;
+    EXPECT_EQ(copy.state, before.state) << round;
+    EXPECT_EQ(copy.waiting, before.waiting) << round;
+    EXPECT_EQ(copy.sights, before.sights) << round;
+    RowTable again(options);
+    again.restore(copy);
+    EXPECT_EQ(saved(again).state, before.state);
+    EXPECT_EQ(saved(again).sights, before.sights);
+  }
 }
 
 TEST(RowTable, SizesThatDoNotFitAreRefused) {

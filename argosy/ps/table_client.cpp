@@ -19,6 +19,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLookPeriod{100};
 /// How long it looks for what became of a server whose connection broke.
 constexpr milliseconds kInquiryOfPrimary{1000};
+/// For what a server reads from disk or writes to it: a table may be large.
+constexpr std::chrono::hours kDiskPatience{1};
 /// Between two looks for a new primary.
 constexpr milliseconds kPause{10};
 
@@ -182,21 +184,56 @@ void TableClient::find_primary(int partition, const std::string& why, const Dead
   }
 }
 
-void TableClient::begin() {
+void TableClient::for_each_copy(
+    const std::function<void(int partition, const std::string& server)>& visit) {
   for (int partition = 0; partition < servers(); ++partition) {
+    const View& view = known_[static_cast<size_t>(partition)];
+    for (const int server : {view.primary, view.backup}) {
+      if (server >= 0) {
+        visit(partition, options_.servers[static_cast<size_t>(server)]);
+      }
+    }
+  }
+}
+
+void TableClient::begin() {
+  for_each_copy([&](int partition, const std::string& server) {
     std::vector<float> values;
     for (const size_t i : dense_of_[static_cast<size_t>(partition)]) {
       values.insert(values.end(), tables_.dense[i].initial.begin(), tables_.dense[i].initial.end());
     }
-    const View& view = known_[static_cast<size_t>(partition)];
-    for (const int server : {view.primary, view.backup}) {
-      if (server >= 0) {
-        agent_.call({options_.servers[static_cast<size_t>(server)], options_.timeout},
-                    "ps/begin",
-                    static_cast<uint32_t>(partition),
-                    rpc::Memory::view(values));
-      }
-    }
+    agent_.call({server, options_.timeout},
+                "ps/begin",
+                static_cast<uint32_t>(partition),
+                rpc::Memory::view(values));
+  });
+}
+
+TableClient::Saving TableClient::begin_save(const std::string& folder) {
+  pull({});  // in kSync the last push of this worker is applied when all have pushed
+  std::vector<FolderRequest> requests;
+  for (int partition = 0; partition < servers(); ++partition) {
+    requests.push_back({.partition = static_cast<uint32_t>(partition), .folder = folder});
+  }
+  (void)ask_all<void>("ps/save", requests);
+  Saving saving;
+  for (int partition = 0; partition < servers(); ++partition) {
+    saving.push_back(agent_.call_async<std::vector<ShardFile>>(
+        {primary_of(partition).name, kDiskPatience}, "ps/saved", static_cast<uint32_t>(partition)));
+  }
+  return saving;
+}
+
+void TableClient::load(const std::string& checkpoint) {
+  std::vector<rpc::Future<void>> all;
+  for_each_copy([&](int partition, const std::string& server) {
+    all.push_back(agent_.call_async<void>(
+        {server, kDiskPatience},
+        "ps/load",
+        FolderRequest{.partition = static_cast<uint32_t>(partition), .folder = checkpoint}));
+  });
+  for (const rpc::Future<void>& one : all) {
+    one.wait();
   }
 }
 

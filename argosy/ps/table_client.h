@@ -61,6 +61,15 @@ class TableClient final {
   /// Gives the dense parameters the values that this worker's tables have, on all servers. One
   /// worker calls it, before any push.
   void begin();
+  /// What the servers write of a save that has begun.
+  using Saving = std::vector<rpc::Future<std::vector<ShardFile>>>;
+  /// Lets the servers write all tables as they are now into a folder that all see under this path.
+  /// Returns when each has fixed the moment; pushes that follow change nothing of what is written.
+  /// In kSync all servers write the same step. Errors: as pull(); UsageError during a former save.
+  [[nodiscard]] Saving begin_save(const std::string& folder);
+  /// Lets the servers read a checkpoint. One worker calls it, in place of begin().
+  /// Errors: CheckpointError's text as RemoteError; UsageError when it is of other tables.
+  void load(const std::string& checkpoint);
   /// Reads rows, and the dense parameters with `dense`. Blocks until all servers have answered;
   /// what they wait for depends on the mode.
   /// Errors: CallError naming the server that is gone, or that did not answer in time.
@@ -78,6 +87,8 @@ class TableClient final {
   [[nodiscard]] int servers() const { return static_cast<int>(options_.servers.size()); }
   [[nodiscard]] ShardRange shards(int partition) const { return shards_of(partition, servers()); }
   [[nodiscard]] rpc::Target primary_of(int partition) const;
+  /// Calls `visit` with each partition and each server that has it.
+  void for_each_copy(const std::function<void(int partition, const std::string& server)>& visit);
   [[nodiscard]] rpc::Memory ids_for(int partition, const IdDeal& ids);
   [[nodiscard]] RowsPushed part_of(const Gradients& all,
                                    int partition,

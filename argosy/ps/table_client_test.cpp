@@ -22,95 +22,19 @@ namespace {
 using namespace std::chrono_literals;
 using Ids = std::vector<uint64_t>;
 
-constexpr size_t kDim = 5;
-
-TableSet two_tables(const std::shared_ptr<const RowRule>& rule = adagrad()) {
-  TableSet tables;
-  tables.sparse.push_back({.name = "users", .dim = kDim, .rule = rule, .initial_range = 0.1F});
-  tables.sparse.push_back(
-      {.name = "items", .dim = 3, .rule = naive(), .initial_range = 0.1F, .seed = 9});
-  tables.dense.push_back(
-      {.name = "weight", .initial = std::vector<float>(100, 0.5F), .rule = rule});
-  tables.dense.push_back({.name = "bias", .initial = {1, 2, 3}, .rule = rule});
-  return tables;
-}
-
-std::vector<float> rows_of(TableClient& client, uint32_t table, const Ids& ids) {
-  std::vector<float> out(ids.size() * client.tables().sparse[table].dim);
-  const IdDeal deal(ids);
-  const TableClient::Rows rows{.table = table, .ids = deal, .out = out};
-  client.pull({&rows, 1});
-  return out;
-}
-
-/// A batch with repeats, and its gradients: a function of worker and step.
-struct Batch {
-  Batch(int worker, int step, size_t dim) {
-    std::mt19937_64 random(static_cast<uint64_t>(1000 * worker + step));
-    for (int i = 0; i < 300; ++i) {
-      ids.push_back(random() % 200);
-      for (size_t d = 0; d < dim; ++d) {
-        gradients.push_back(static_cast<float>(random() % 2001) / 1000 - 1);
-      }
-    }
-  }
-  Ids ids{};
-  std::vector<float> gradients{};
-};
-
-struct DenseValues {
-  std::vector<float> weight = std::vector<float>(100);
-  std::vector<float> bias = std::vector<float>(3);
-  TableClient::Dense dense{.values = {weight, bias}};
-};
-
 /// Trains for a few steps, and returns what the tables hold in the end.
 std::vector<float> trained(int servers, int workers, UpdateMode mode, bool backup = true) {
-  constexpr int kSteps = 7;
   std::vector<float> result;
-  TestJob::run(
-      two_tables(),
-      {.servers = servers, .workers = workers, .mode = mode, .backup = backup},
-      [&](TableClient& client, int worker) {
-        DenseValues values;
-        for (int step = 0; step < kSteps; ++step) {
-          const Batch users(worker, step, kDim);
-          const Batch items(worker, step + 500, 3);
-          const IdDeal user_ids(users.ids);
-          const IdDeal item_ids(items.ids);
-          std::vector<float> user_rows(users.gradients.size());
-          std::vector<float> item_rows(items.gradients.size());
-          const std::array<TableClient::Rows, 2> rows{
-              {{.table = 0, .ids = user_ids, .out = user_rows},
-               {.table = 1, .ids = item_ids, .out = item_rows}}};
-          client.pull(rows, &values.dense);
-          for (float& one : user_rows) {
-            one *= 0.01F;
-          }
-          // What is pushed depends on what was pulled.
-          std::vector<float> gradients = users.gradients;
-          for (size_t i = 0; i < gradients.size(); ++i) {
-            gradients[i] += user_rows[i] + values.weight[i % 100];
-          }
-          const std::array<TableClient::Gradients, 2> pushed{
-              {{.table = 0, .ids = user_ids, .gradients = gradients, .lr = 0.1},
-               {.table = 1, .ids = item_ids, .gradients = items.gradients, .lr = 0.1}}};
-          const std::vector<float> weight(100, static_cast<float>(worker + 1) * 0.3F);
-          const std::vector<float> bias{0.1F, item_rows[0], item_rows[1]};
-          const TableClient::DenseGradients dense{.gradients = {weight, bias}, .lr = {0.1, 0.2}};
-          client.push(pushed, &dense);
-        }
-        if (worker == 0) {
-          Ids all(200);
-          std::iota(all.begin(), all.end(), 0);
-          result = rows_of(client, 0, all);
-          const std::vector<float> items = rows_of(client, 1, all);
-          client.pull({}, &values.dense);
-          for (const auto& part : {items, values.weight, values.bias}) {
-            result.insert(result.end(), part.begin(), part.end());
-          }
-        }
-      });
+  TestJob::run(two_tables(),
+               {.servers = servers, .workers = workers, .mode = mode, .backup = backup},
+               [&](TableClient& client, int worker) {
+                 for (int step = 0; step < 7; ++step) {
+                   train_step(client, worker, step);
+                 }
+                 if (worker == 0) {
+                   result = all_values(client);
+                 }
+               });
   return result;
 }
 

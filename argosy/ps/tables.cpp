@@ -1,5 +1,7 @@
 #include "argosy/ps/tables.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -9,20 +11,30 @@
 
 namespace argosy::ps {
 
-uint64_t TableSet::fingerprint() const {
-  Fingerprint all;
+std::vector<std::string> TableSet::lines() const {
+  std::vector<std::string> lines;
   for (const SparseOptions& table : sparse) {
-    all.add(table.name);
-    all.add(table.dim);
-    all.add(table.rule->name());
-    all.add(table.initial_range);
-    all.add(table.seed);
-    all.add(table.statistics);
+    lines.push_back(fmt::format("rows \"{}\": {} weights by {}, first within {} of seed {}{}",
+                                table.name,
+                                table.dim,
+                                table.rule->name(),
+                                table.initial_range,
+                                table.seed,
+                                table.statistics ? ", with statistics" : ""));
   }
   for (const DenseOptions& parameter : dense) {
-    all.add(parameter.name);
-    all.add(parameter.initial.size());
-    all.add(parameter.rule->name());
+    lines.push_back(fmt::format("parameter \"{}\": {} weights by {}",
+                                parameter.name,
+                                parameter.initial.size(),
+                                parameter.rule->name()));
+  }
+  return lines;
+}
+
+uint64_t TableSet::fingerprint() const {
+  Fingerprint all;
+  for (const std::string& line : lines()) {
+    all.add(line);
   }
   return all.value();
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +19,7 @@ namespace argosy::ps {
 struct DenseOptions {
   std::string name{};
   std::vector<float> initial{};  ///< its first values
+  std::vector<int64_t> shape{};  ///< as it is saved; empty: [n]
   std::shared_ptr<const RowRule> rule = naive();
 };
 
@@ -26,7 +28,9 @@ struct TableSet {
   std::vector<SparseOptions> sparse{};
   std::vector<DenseOptions> dense{};
 
-  /// Returns a hash of names, sizes and rules, by which processes see that they have the same.
+  /// Returns a line for each table: name, sizes, rule. Two sets with the same lines fit each other.
+  [[nodiscard]] std::vector<std::string> lines() const;
+  /// Returns a hash of the lines, by which processes see that they have the same.
   [[nodiscard]] uint64_t fingerprint() const;
   /// Errors: UsageError when no sparse table has the name.
   [[nodiscard]] uint32_t index_of(std::string_view sparse_name) const;

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <functional>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +20,89 @@
 #include "argosy/rpc/agent.h"
 
 namespace argosy::ps {
+
+constexpr size_t kDim = 5;
+
+inline TableSet two_tables(const std::shared_ptr<const RowRule>& rule = adagrad()) {
+  TableSet tables;
+  tables.sparse.push_back({.name = "users", .dim = kDim, .rule = rule, .initial_range = 0.1F});
+  tables.sparse.push_back(
+      {.name = "items", .dim = 3, .rule = naive(), .initial_range = 0.1F, .seed = 9});
+  tables.dense.push_back(
+      {.name = "weight", .initial = std::vector<float>(100, 0.5F), .shape = {4, 25}, .rule = rule});
+  tables.dense.push_back({.name = "bias", .initial = {1, 2, 3}, .rule = rule});
+  return tables;
+}
+
+inline std::vector<float> rows_of(TableClient& client,
+                                  uint32_t table,
+                                  const std::vector<uint64_t>& ids) {
+  std::vector<float> out(ids.size() * client.tables().sparse[table].dim);
+  const IdDeal deal(ids);
+  const TableClient::Rows rows{.table = table, .ids = deal, .out = out};
+  client.pull({&rows, 1});
+  return out;
+}
+
+/// A batch with repeats, and its gradients: a function of worker and step.
+struct Batch {
+  Batch(int worker, int step, size_t dim) {
+    std::mt19937_64 random(static_cast<uint64_t>(1000 * worker + step));
+    for (int i = 0; i < 300; ++i) {
+      ids.push_back(random() % 200);
+      for (size_t d = 0; d < dim; ++d) {
+        gradients.push_back(static_cast<float>(random() % 2001) / 1000 - 1);
+      }
+    }
+  }
+  std::vector<uint64_t> ids{};
+  std::vector<float> gradients{};
+};
+
+struct DenseValues {
+  std::vector<float> weight = std::vector<float>(100);
+  std::vector<float> bias = std::vector<float>(3);
+  TableClient::Dense dense{.values = {weight, bias}};
+};
+
+/// One step on two_tables(). What is pushed depends on what was pulled.
+inline void train_step(TableClient& client, int worker, int step) {
+  DenseValues values;
+  const Batch users(worker, step, kDim);
+  const Batch items(worker, step + 500, 3);
+  const IdDeal user_ids(users.ids);
+  const IdDeal item_ids(items.ids);
+  std::vector<float> user_rows(users.gradients.size());
+  std::vector<float> item_rows(items.gradients.size());
+  const std::array<TableClient::Rows, 2> rows{{{.table = 0, .ids = user_ids, .out = user_rows},
+                                               {.table = 1, .ids = item_ids, .out = item_rows}}};
+  client.pull(rows, &values.dense);
+  std::vector<float> gradients = users.gradients;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    gradients[i] += 0.01F * user_rows[i] + values.weight[i % 100];
+  }
+  const std::array<TableClient::Gradients, 2> pushed{
+      {{.table = 0, .ids = user_ids, .gradients = gradients, .lr = 0.1},
+       {.table = 1, .ids = item_ids, .gradients = items.gradients, .lr = 0.1}}};
+  const std::vector<float> weight(100, static_cast<float>(worker + 1) * 0.3F);
+  const std::vector<float> bias{0.1F, item_rows[0], item_rows[1]};
+  const TableClient::DenseGradients dense{.gradients = {weight, bias}, .lr = {0.1, 0.2}};
+  client.push(pushed, &dense);
+}
+
+/// What two_tables() hold.
+inline std::vector<float> all_values(TableClient& client) {
+  DenseValues values;
+  std::vector<uint64_t> ids(200);
+  std::iota(ids.begin(), ids.end(), 0);
+  std::vector<float> all = rows_of(client, 0, ids);
+  const std::vector<float> items = rows_of(client, 1, ids);
+  client.pull({}, &values.dense);
+  for (const auto& part : {items, values.weight, values.bias}) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
 
 struct JobOptions {
   int servers = 1;

@@ -8,6 +8,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
+#include "argosy/base/error.h"
 #include "argosy/ps/embedding.h"
 #include "argosy/ps/embedding_rows.h"
 #include "argosy/ps/optimizer_rule.h"
@@ -64,8 +65,10 @@ TableSet dense_tables(const optim::Optimizer& optimizer) {
     const auto& [name, parameter] = optimizer.parameters()[i];
     check_parameter(name, parameter);
     const std::span<const float> values = memory_of(parameter);
-    tables.dense.push_back(
-        {.name = name, .initial = {values.begin(), values.end()}, .rule = rules[i]});
+    tables.dense.push_back({.name = name,
+                            .initial = {values.begin(), values.end()},
+                            .shape = parameter.sizes().vec(),
+                            .rule = rules[i]});
   }
   return tables;
 }
@@ -168,17 +171,32 @@ void ServedTraining::bind(torch::nn::Module& model) {
   });
 }
 
-/// The first worker's parameters are everybody's.
+/// The first worker's parameters are everybody's, or those of a checkpoint.
 void ServedTraining::begin() {
   constexpr const char* kBegun = "ps/begun";
   const Deadline deadline = Deadline::after(options_.timeout);
   if (options_.roles.index == 0) {
-    client_->begin();
-    agent_->store()->set(kBegun, "1", deadline);
+    if (options_.checkpoints.empty()) {
+      client_->begin();
+    } else {
+      saver_ = std::make_unique<TableSaver>(*client_, options_.checkpoints, options_.keep);
+      steps_ = saver_->resume();
+    }
+    agent_->store()->set(kBegun, std::to_string(steps_), deadline);
   } else {
-    agent_->store()->wait({kBegun}, deadline);
+    steps_ = std::stoll(agent_->store()->get(kBegun, deadline));
   }
   pull();
+}
+
+void ServedTraining::save() {
+  ARGOSY_CHECK(!is_server() && !options_.checkpoints.empty(),
+               "ps.training",
+               "a worker saves, into TrainingOptions::checkpoints, which is {}",
+               options_.checkpoints.empty() ? "empty" : options_.checkpoints);
+  if (saver_ != nullptr) {
+    saver_->save(steps_);
+  }
 }
 
 void ServedTraining::serve() {
@@ -223,11 +241,21 @@ void ServedTraining::step() {
                     .lr = rates_[one->table()].value_or(optimizer_.lr())});
   }
   client_->push(rows, dense.gradients.empty() ? nullptr : &dense);
+  ++steps_;
   pull();
 }
 
 void ServedTraining::stop() {
   const Deadline deadline = Deadline::after(options_.timeout);
+  if (saver_ != nullptr && !saver_->wait()) {
+    saver_->save(steps_);
+    if (!saver_->wait()) {
+      throw CheckpointError(
+          "ps.save",
+          "two servers died while the last checkpoint was written: the one before it is the newest",
+          {options_.checkpoints, {}});
+    }
+  }
   const auto done = [](int worker) { return fmt::format("ps/done/{}", worker); };
   agent_->store()->set(done(options_.roles.index), "1", deadline);
   if (options_.roles.index == 0) {

@@ -9,11 +9,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/checkpoint/prune.h"
 #include "argosy/engine/named.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/ps/partition.h"
 #include "argosy/ps/roles.h"
 #include "argosy/ps/table_client.h"
+#include "argosy/ps/table_saver.h"
 #include "argosy/rpc/agent.h"
 
 namespace torch::nn {
@@ -32,7 +34,11 @@ struct TrainingOptions {
   bool backup = true;      ///< each part of the tables lies on two servers, where there are two
   /// Of a step: also for the other workers, where it waits for them.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
-  rpc::AgentOptions agent{};  ///< how the processes meet; name, rank and world_size are set
+  /// A folder of checkpoints, which all processes see under this path. Empty: none. A training
+  /// goes on from the newest whole one there.
+  std::string checkpoints{};
+  checkpoint::KeepOptions keep{};  ///< which of them stay; default: all
+  rpc::AgentOptions agent{};       ///< how the processes meet; name, rank and world_size are set
 };
 
 /// Trains a model whose embeddings and parameters lie on servers. Servers and workers run the same
@@ -78,9 +84,19 @@ class ServedTraining final {
   /// next step. A parameter without a gradient counts as one of zeros.
   /// Errors: CallError naming a server that is gone with all copies, or that does not answer.
   void step();
+  /// Returns how many steps the training has made, those before a resume included. In kAsync the
+  /// first worker's count is that of a checkpoint.
+  [[nodiscard]] int64_t steps() const { return steps_; }
+  /// Begins a checkpoint of tables and parameters as they are now: the servers write while the
+  /// training goes on. All workers may call it; the first one's call counts. It does not hold what
+  /// is the program's own: make a schedule from steps().
+  /// Errors: CheckpointError of this or the former save, naming what could not be written. A server
+  /// that dies meanwhile is no error: the next save makes another.
+  void save();
   /// Reads the parameters as they are now.
   void pull();
-  /// Waits until all workers have called it; then the servers stop.
+  /// Waits until all workers have called it and the last checkpoint is on the disk; then the
+  /// servers stop. Errors: those of save().
   void stop();
   /// Returns rows and memory of each embedding's table.
   [[nodiscard]] std::vector<TableStat> stats() { return client_->stats(); }
@@ -99,6 +115,8 @@ class ServedTraining final {
   std::unique_ptr<TableServer> server_{};
   std::unique_ptr<rpc::Agent> agent_{};
   std::unique_ptr<TableClient> client_{};
+  std::unique_ptr<TableSaver> saver_{};  ///< of the first worker
+  int64_t steps_ = 0;
   std::vector<std::shared_ptr<EmbeddingRows>> rows_{};  ///< by sparse table
   std::vector<EmbeddingImpl*> embeddings_{};            ///< of the model
 };

@@ -13,12 +13,15 @@
 #include <torch/torch.h>
 
 #include "argosy/base/error.h"
+#include "argosy/checkpoint/load.h"
 #include "argosy/optim/adam.h"
 #include "argosy/optim/lamb.h"
 #include "argosy/optim/sgd.h"
 #include "argosy/ps/embedding.h"
 #include "argosy/ps/first_row.h"
 #include "argosy/rendezvous/store.h"
+
+#include "tests/support/temp_dir.h"
 
 namespace argosy::ps {
 namespace {
@@ -93,7 +96,9 @@ struct Trained {
 Trained served(int servers,
                int workers,
                const MakeOptimizer& make,
-               UpdateMode mode = UpdateMode::kSync) {
+               UpdateMode mode = UpdateMode::kSync,
+               const std::string& checkpoints = "",
+               int until = kSteps) {
   const std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
   Trained result;
   std::vector<std::thread> threads;
@@ -115,18 +120,22 @@ Trained served(int servers,
                                          .index = is_server ? rank : worker},
                                .mode = mode,
                                .timeout = 60s,
+                               .checkpoints = checkpoints,
                                .agent = {.store = store, .token = "secret"}});
       if (training.is_server()) {
         training.serve();
         return;
       }
-      for (int step = 0; step < kSteps; ++step) {
+      while (training.steps() < until) {
         optimizer.zero_grad();
-        const at::Tensor loss = loss_of(net, worker, step);
+        const at::Tensor loss = loss_of(net, worker, static_cast<int>(training.steps()));
         loss.backward();
         training.step();
         if (worker == 0) {
           result.losses.push_back(loss.item<float>());
+        }
+        if (!checkpoints.empty() && training.steps() % 2 == 0) {
+          training.save();
         }
       }
       if (worker == 0) {
@@ -219,6 +228,21 @@ TEST(PsTraining, AnyOfOurOptimizersRunsOnServers) {
     // Dense parameters as by collectives; rows differ, because each counts its own steps.
     EXPECT_FLOAT_EQ(one.losses[0], local(2, make).losses[0]);
   }
+}
+
+TEST(PsTraining, GoesOnFromItsCheckpointToTheSameBits) {
+  const test::TempDir directory;
+  const std::string folder = directory.path().string();
+  const Trained whole = served(2, 2, adam);
+  const Trained begun = served(2, 2, adam, UpdateMode::kSync, folder, 5);  // its last save is of 4
+  EXPECT_EQ(begun.losses.size(), 5U);
+  const Trained rest = served(3, 2, adam, UpdateMode::kSync, folder);
+  EXPECT_EQ(rest.losses, (std::vector<float>{whole.losses[4], whole.losses[5]}));
+  EXPECT_TRUE(torch::equal(rest.weight, whole.weight));
+  EXPECT_TRUE(torch::equal(rest.rows, whole.rows));
+  // What it holds can be read without servers.
+  const checkpoint::Checkpoint saved(folder + "/" + checkpoint::step_name(kSteps));
+  EXPECT_TRUE(torch::equal(saved.part("model").at("head.weight"), whole.weight));
 }
 
 TEST(PsTraining, DenseParametersHaveTheBitsOfTheOptimizer) {

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace argosy::ps {
+
+/// The rows of a table as they are saved.
+struct SavedRows {
+  std::vector<uint64_t> ids{};      ///< ascending
+  std::vector<float> weights{};     ///< [n, dim]
+  std::vector<float> state{};       ///< [n, state_size]: the rule's, then shows, clicks and day
+  std::vector<uint64_t> waiting{};  ///< ids without a row yet, ascending: see Entry
+  std::vector<uint32_t> sights{};   ///< of each of them
+};
+
+/// Copies the rows of a table as they are at one moment, a few at a time, while others change them.
+/// Whoever changes an id that has not been copied says first what it was. Not thread-safe.
+class RowSnapshot final {
+ public:
+  RowSnapshot(size_t dim, size_t state_size) : dim_(dim), state_size_(state_size) {}
+
+  // Before a change; only the first counts. `row`: [dim + state_size].
+  void keep_absent(uint64_t id) { (void)kept_.try_emplace(id); }
+  void keep_waiting(uint64_t id, uint32_t sights);
+  void keep_row(uint64_t id, const float* row);
+
+  // What the table has for an id now.
+  void copy_waiting(uint64_t id, uint32_t sights);
+  void copy_row(uint64_t id, const float* row);
+
+  /// The place of the index from which on nothing has been copied.
+  size_t next = 0;
+  /// Returns all, by id.
+  [[nodiscard]] SavedRows take();
+
+ private:
+  struct Before {
+    enum class Kind : uint8_t { kAbsent, kWaiting, kRow } kind = Kind::kAbsent;
+    uint32_t sights = 0;
+    std::vector<float> row{};
+  };
+  /// Adds what the id was, if somebody has said it.
+  bool copy_kept(uint64_t id);
+  void add_waiting(uint64_t id, uint32_t sights);
+  void add_row(uint64_t id, std::span<const float> row);
+
+  const size_t dim_;
+  const size_t state_size_;
+  std::unordered_map<uint64_t, Before> kept_{};
+  SavedRows copy_{};
+};
+
+}  // namespace argosy::ps
