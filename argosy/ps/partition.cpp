@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -29,7 +30,7 @@ Partition::Partition(TableSet tables, const PartitionOptions& options)
     }
     const DenseOptions& parameter = tables_.dense[i];
     dense_here_.push_back(i);
-    DenseParameter& here = dense_.emplace_back();
+    DenseNumbers& here = dense_.emplace_back();
     here.weights = parameter.initial;
     here.state.resize(parameter.rule->state_size(parameter.initial.size()));
     parameter.rule->begin(here.state);
@@ -44,15 +45,70 @@ void Partition::check_fresh() const {
                options_.number);
 }
 
+void Partition::restore(int shard,
+                        std::span<const SavedRows> rows,
+                        std::span<const SavedDense> dense) {
+  ARGOSY_CHECK(shard >= range_.first && shard < range_.last && rows.size() == sparse_.size(),
+               "ps.request",
+               "partition {} has no shard {} of {} tables",
+               options_.number,
+               shard,
+               rows.size());
+  for (uint32_t table = 0; table < rows.size(); ++table) {
+    this->shard(table, shard).restore(rows[table]);
+  }
+  for (const SavedDense& one : dense) {
+    const auto here = std::ranges::find(dense_here_, one.number);
+    DenseNumbers* const mine = here == dense_here_.end()
+                                   ? nullptr
+                                   : &dense_[static_cast<size_t>(here - dense_here_.begin())];
+    ARGOSY_CHECK(mine != nullptr && mine->weights.size() == one.values.weights.size() &&
+                     mine->state.size() == one.values.state.size(),
+                 "ps.request",
+                 "dense parameter {} does not lie in partition {}, or has another size",
+                 one.number,
+                 options_.number);
+    *mine = one.values;
+  }
+}
+
 void Partition::restore(const TableFiles& saved) {
   check_fresh();
-  for (uint32_t table = 0; table < sparse_.size(); ++table) {
-    for (int s = range_.first; s < range_.last; ++s) {
-      shard(table, s).restore(saved.rows(table, s));
+  const std::vector<int> shards = dense_shards(tables_.dense);
+  for (int shard = range_.first; shard < range_.last; ++shard) {
+    std::vector<SavedRows> rows;
+    for (uint32_t table = 0; table < sparse_.size(); ++table) {
+      rows.push_back(saved.rows(table, shard));
     }
+    std::vector<SavedDense> dense;
+    for (const size_t number : dense_here_) {
+      if (shards[number] == shard) {
+        dense.push_back({.number = number, .values = saved.dense(number)});
+      }
+    }
+    restore(shard, rows, dense);
   }
-  for (size_t i = 0; i < dense_.size(); ++i) {
-    dense_[i] = saved.dense(dense_here_[i]);
+}
+
+PartitionState Partition::state() const {
+  PartitionState state{.pushes = pushes_, .updates = updates_};
+  for (size_t worker = 0; worker < collected_.size(); ++worker) {
+    state.pushes[worker] -= collected_[worker].size();  // restore() takes them as pushes
+    std::ranges::copy(collected_[worker], std::back_inserter(state.collected));
+  }
+  return state;
+}
+
+void Partition::restore(const PartitionState& state) {
+  ARGOSY_CHECK(state.pushes.size() == pushes_.size(),
+               "ps.request",
+               "expected what {} workers have pushed, got {}",
+               pushes_.size(),
+               state.pushes.size());
+  pushes_ = state.pushes;
+  updates_ = state.updates;
+  for (const PushRequest& request : state.collected) {
+    push(request);
   }
 }
 
@@ -63,7 +119,7 @@ void Partition::set_dense(std::span<const float> values) {
                "expected {} numbers for the dense parameters, got {}",
                dense_size_,
                values.size());
-  for (DenseParameter& parameter : dense_) {
+  for (DenseNumbers& parameter : dense_) {
     std::ranges::copy(values.first(parameter.weights.size()), parameter.weights.begin());
     values = values.subspan(parameter.weights.size());
   }
@@ -173,13 +229,13 @@ void Partition::push(const PushRequest& request) {
                pushes);
   check(request);
   if (options_.mode == UpdateMode::kSync) {
-    ARGOSY_CHECK(!collected_[request.worker],
+    ARGOSY_CHECK(collected_[request.worker].size() < 2,
                  "ps.request",
-                 "worker {} pushed twice in one step",
+                 "worker {} pushed three times in one step",
                  request.worker);
-    collected_[request.worker] = request;
+    collected_[request.worker].push_back(request);
     ++pushes;
-    finish_step();
+    finish_steps();
     return;
   }
   ++pushes;
@@ -195,17 +251,18 @@ void Partition::push(const PushRequest& request) {
   }
 }
 
-void Partition::finish_step() {
-  std::vector<const PushRequest*> all;
-  for (const std::optional<PushRequest>& one : collected_) {
-    if (!one) {
-      return;
+void Partition::finish_steps() {
+  while (std::ranges::none_of(collected_, [](const auto& pushes) { return pushes.empty(); })) {
+    std::vector<const PushRequest*> all;
+    for (const std::deque<PushRequest>& of_worker : collected_) {
+      all.push_back(&of_worker.front());
     }
-    all.push_back(&*one);
+    apply(all);
+    ++updates_;
+    for (std::deque<PushRequest>& of_worker : collected_) {
+      of_worker.pop_front();
+    }
   }
-  apply(all);
-  ++updates_;
-  collected_.assign(pushes_.size(), std::nullopt);
 }
 
 void Partition::apply(std::span<const PushRequest* const> of_workers) {
@@ -273,7 +330,7 @@ void Partition::add_rows(const RowsPushed& rows) {
 void Partition::add_dense(const PushRequest& request) {
   const std::span<const float> differences = request.dense.as<float>();
   size_t at = 0;
-  for (DenseParameter& parameter : dense_) {
+  for (DenseNumbers& parameter : dense_) {
     for (float& weight : parameter.weights) {
       weight += at < differences.size() ? differences[at++] : 0.0F;
     }
@@ -317,7 +374,7 @@ void Partition::pull(const PullRequest& request, std::span<float> out) const {
     }
   }
   if (request.dense) {
-    for (const DenseParameter& parameter : dense_) {
+    for (const DenseNumbers& parameter : dense_) {
       std::ranges::copy(parameter.weights, out.subspan(to).begin());
       to += parameter.weights.size();
     }

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <deque>
 #include <memory>
-#include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "argosy/ps/requests.h"
@@ -34,6 +33,14 @@ struct PartitionOptions {
   uint64_t staleness = 0;  ///< with kHalfAsync
 };
 
+/// What a partition knows beside rows and parameters.
+struct PartitionState {
+  std::vector<uint64_t> pushes{};  ///< that were taken, of each worker
+  uint64_t updates = 0;
+  std::vector<PushRequest> collected{};  ///< kSync: of steps that are not whole
+  auto fields() { return std::tie(pushes, updates, collected); }
+};
+
 /// Some of the shards, those that one server begins with. What it holds is a function of the
 /// pushes, in their order; pulls change nothing. Not thread-safe, but for the functions that are
 /// const.
@@ -56,13 +63,18 @@ class Partition final {
   /// Writes what a pull gives.
   void pull(const PullRequest& request, std::span<float> out) const;
 
-  /// The numbers of a dense parameter.
-  struct DenseParameter {
-    std::vector<float> weights{};
-    std::vector<float> state{};  ///< of its rule
-  };
   /// Of each of dense().
-  [[nodiscard]] const std::vector<DenseParameter>& dense_values() const { return dense_; }
+  [[nodiscard]] const std::vector<DenseNumbers>& dense_values() const { return dense_; }
+  [[nodiscard]] PartitionState state() const;
+
+  /// Puts a shard in its place: rows of each sparse table, and dense parameters that lie there.
+  /// Errors: UsageError for other sizes or parameters; a part of it may be there then.
+  void restore(int shard, std::span<const SavedRows> rows, std::span<const SavedDense> dense);
+  /// Puts all of a checkpoint that lies here in its place. Errors: UsageError after a push;
+  /// CheckpointError, after which a part of it may be there.
+  void restore(const TableFiles& saved);
+  /// Errors: UsageError for another number of workers.
+  void restore(const PartitionState& state);
 
   [[nodiscard]] const TableSet& tables() const { return tables_; }
   [[nodiscard]] const PartitionOptions& options() const { return options_; }
@@ -70,15 +82,6 @@ class Partition final {
   /// Returns the dense parameters that lie here, by their numbers in TableSet::dense.
   [[nodiscard]] const std::vector<size_t>& dense() const { return dense_here_; }
   [[nodiscard]] RowTable& shard(uint32_t table, int shard);
-  template <typename Visit>
-  void for_each_shard(Visit visit) {
-    for (std::vector<RowTable>& shards : sparse_) {
-      std::ranges::for_each(shards, visit);
-    }
-  }
-  /// Puts all of a checkpoint that lies here in its place. Errors: UsageError after a push, or of
-  /// rows that are there already; CheckpointError, after which a part of it may be there.
-  void restore(const TableFiles& saved);
   /// Of a sparse table, here.
   [[nodiscard]] size_t rows(uint32_t table) const;
   [[nodiscard]] size_t bytes(uint32_t table) const;
@@ -99,17 +102,19 @@ class Partition final {
   void apply_dense(std::span<const PushRequest* const> of_workers);
   void add_rows(const RowsPushed& rows);
   void add_dense(const PushRequest& request);
-  void finish_step();
+  void finish_steps();
 
   const TableSet tables_;
   const PartitionOptions options_;
   const ShardRange range_;
   std::vector<std::vector<RowTable>> sparse_{};  ///< by table, then shard
   std::vector<size_t> dense_here_{};
-  std::vector<DenseParameter> dense_{};
+  std::vector<DenseNumbers> dense_{};
   size_t dense_size_ = 0;
-  std::vector<uint64_t> pushes_;                         ///< that were taken, by worker
-  std::vector<std::optional<PushRequest>> collected_{};  ///< kSync: of the step that is not whole
+  std::vector<uint64_t> pushes_;  ///< that were taken, by worker
+  /// kSync: by worker, of the steps that are not whole. There may be two of a worker, when a backup
+  /// has taken over and knows of a push that came after one that was lost.
+  std::vector<std::deque<PushRequest>> collected_{};
   uint64_t updates_ = 0;
 };
 

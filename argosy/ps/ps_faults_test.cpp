@@ -24,6 +24,7 @@
 #include "argosy/ps/table_client.h"
 #include "argosy/ps/table_saver.h"
 #include "argosy/ps/table_server.h"
+#include "argosy/ps/views.h"
 
 #include "tests/support/owned_port.h"
 #include "tests/support/run_ranks.h"
@@ -65,6 +66,7 @@ struct Death {
   int step = 0;      ///< of worker 0
   int after_us = 0;  ///< from the middle of that step
   int how = SIGKILL;
+  bool when_safe = false;  ///< not before each partition has two copies
 };
 
 class DyingServers : public ::testing::Test {
@@ -162,6 +164,9 @@ class DyingServers : public ::testing::Test {
       const auto start = std::chrono::steady_clock::now();
       for (const Death& death : plan.deaths) {
         if (worker == 0 && death.step == step) {
+          if (death.when_safe) {
+            await_backups(agent, plan);
+          }
           agent.call(
               names(plan)[static_cast<size_t>(death.server)], "die", death.after_us, death.how);
         }
@@ -183,6 +188,17 @@ class DyingServers : public ::testing::Test {
       client.stop();
     }
     agent.shutdown(20s);
+  }
+
+  static void await_backups(rpc::Agent& agent, const Plan& plan) {
+    const Views views(agent.store());
+    const Deadline deadline = Deadline::after(20s);
+    for (int partition = 0; partition < plan.servers; ++partition) {
+      while (views.get(partition).backup < 0) {
+        ASSERT_FALSE(deadline.expired()) << "partition " << partition << " got no backup";
+        std::this_thread::sleep_for(2ms);
+      }
+    }
   }
 
   /// One step, whose gradients depend on what it reads.
@@ -265,6 +281,35 @@ TEST_F(DyingServers, InAsyncModeLoseNoPushAndDoubleNone) {
         << " us later";
     std::cout << "step " << death.step << ": the longest steps took " << result.longest_step_ms[0]
               << " and " << result.longest_step_ms[1] << " ms\n";
+  }
+}
+
+TEST_F(DyingServers, OneAfterTheOtherLoseNothing) {
+  const Result calm = run({});
+  std::mt19937_64 random(std::random_device{}());
+  for (int i = 0; i < kills(); ++i) {
+    const int first = static_cast<int>(random() % 3);
+    const std::vector<Death> deaths{{.server = first,
+                                     .step = static_cast<int>(5 + random() % 20),
+                                     .after_us = static_cast<int>(random() % 2000)},
+                                    {.server = (first + 1 + i % 2) % 3,
+                                     .step = static_cast<int>(50 + random() % 50),
+                                     .after_us = static_cast<int>(random() % 2000),
+                                     .when_safe = true}};
+    const UpdateMode mode = i % 3 == 2 ? UpdateMode::kAsync : UpdateMode::kSync;
+    const Result disturbed = run({.servers = 3, .mode = mode, .deaths = deaths});
+    const std::string what = fmt::format("servers {} and {} died in steps {} and {}",
+                                         deaths[0].server,
+                                         deaths[1].server,
+                                         deaths[0].step,
+                                         deaths[1].step);
+    if (mode == UpdateMode::kAsync) {
+      EXPECT_EQ(counted(disturbed), 2 * kSteps * 64.0) << what;
+    } else {
+      EXPECT_EQ(disturbed.rows, calm.rows) << what;
+      EXPECT_EQ(disturbed.counts, calm.counts) << what;
+      EXPECT_EQ(disturbed.weight, calm.weight) << what;
+    }
   }
 }
 

@@ -16,6 +16,10 @@ using std::chrono::milliseconds;
 
 /// How long it looks for what became of a server that does not answer.
 constexpr milliseconds kInquiryOfServer{1000};
+/// Until it asks for a backup again, when that has failed.
+constexpr milliseconds kJoinPause{1000};
+/// The stream between the first primary of a partition and the first backup.
+constexpr uint64_t kFirstStream = 1;
 
 }  // namespace
 
@@ -23,11 +27,31 @@ std::string ServerLinks::fate_of(int server, milliseconds patience) const {
   return agent->fate_of(servers[static_cast<size_t>(server)], patience);
 }
 
+int ServerLinks::next_living() const {
+  const auto count = static_cast<int>(servers.size());
+  for (int distance = 1; distance < count; ++distance) {
+    const int server = (self + distance) % count;
+    if (fate_of(server, milliseconds(0)).empty()) {
+      return server;
+    }
+  }
+  return -1;
+}
+
 Replica::Replica(const TableSet& tables,
                  const PartitionOptions& options,
                  int self,
                  const View& view)
-    : self_(self), partition_(tables, options), view_(view) {}
+    : tables_(tables), options_(options), self_(self), view_(view) {
+  if (view.primary == self) {
+    out_ = {.to = view.backup, .stream = kFirstStream};
+  } else if (view.backup == self) {
+    in_ = {.stream = kFirstStream, .whole = true};
+  }
+  if (view.primary == self || view.backup == self) {
+    partition_ = std::make_unique<Partition>(tables_, options_);
+  }
+}
 
 Replica::~Replica() = default;
 
@@ -36,15 +60,24 @@ View Replica::view() const {
   return view_;
 }
 
-bool Replica::is_primary() const {
-  return view().primary == self_;
+bool Replica::has_a_part() const {
+  const std::shared_lock lock(mutex_);
+  return partition_ != nullptr;
+}
+
+Partition& Replica::partition() const {
+  if (partition_ == nullptr) {
+    throw NotPrimaryError(
+        fmt::format("server {} has nothing of partition {}", self_, options_.number));
+  }
+  return *partition_;
 }
 
 void Replica::check_primary() const {
   if (view_.primary != self_) {
     throw NotPrimaryError(fmt::format("server {} is not the primary of partition {} (epoch {}): {}",
                                       self_,
-                                      partition_.options().number,
+                                      options_.number,
                                       view_.epoch,
                                       view_.primary));
   }
@@ -52,17 +85,23 @@ void Replica::check_primary() const {
 
 void Replica::begin(std::span<const float> dense) {
   const std::unique_lock lock(mutex_);
-  partition_.set_dense(dense);
+  partition().set_dense(dense);
+}
+
+void Replica::load(const TableFiles& saved) {
+  const std::unique_lock lock(mutex_);
+  partition().restore(saved);
 }
 
 rpc::Later<PullReply> Replica::pull(rpc::CallContext& call, PullRequest request) {
   rpc::Later<PullReply> reply;
-  rpc::Draft values = call.allocate(partition_.size_of(request) * sizeof(float));
+  rpc::Draft values;
   {
     const std::shared_lock lock(mutex_);
     check_primary();
-    if (!partition_.must_wait(request)) {
-      partition_.pull(request, values.as<float>());
+    values = call.allocate(partition_->size_of(request) * sizeof(float));
+    if (!partition_->must_wait(request)) {
+      partition_->pull(request, values.as<float>());
       reply.set({.values = std::move(values).finish()});
       return reply;
     }
@@ -78,184 +117,14 @@ rpc::Later<PullReply> Replica::pull(rpc::CallContext& call, PullRequest request)
   return reply;
 }
 
-void Replica::push(const PushRequest& request, const ServerLinks& links) {
-  ReplicaPush copy;
-  int backup = -1;
-  std::vector<Answer> answers;
-  {
-    const std::unique_lock lock(mutex_);
-    check_primary();
-    change(request);
-    answers = take_those_that_may();
-    backup = view_.backup;
-    copy = {.epoch = view_.epoch, .number = sent_, .push = request};
-    sent_ += backup >= 0 ? 1 : 0;
-  }
-  send(std::move(answers));
-  if (backup >= 0) {
-    keep_safe(copy, backup, links);
-  }
-}
-
-/// Half a change would be worse than a server that is gone, whose backup has all of it.
-void Replica::change(const PushRequest& request) {
-  try {
-    partition_.push(request);
-  } catch (const UsageError&) {
-    throw;  // before any change
-  } catch (const std::exception& error) {
-    log::error("[ps.server] a push could not be applied, so this server ends: {}", error.what());
-    std::abort();
-  }
-}
-
-/// A push that came before is sent again too: its first answer may have been lost because the
-/// backup did not have it.
-void Replica::keep_safe(const ReplicaPush& push, int backup, const ServerLinks& links) {
-  const std::string& name = links.servers[static_cast<size_t>(backup)];
-  for (;;) {
-    try {
-      links.agent->call(name, "ps/replicate", push);
-      return;
-    } catch (const rpc::RemoteError& error) {
-      if (error.thrown().type == NotPrimaryError::kType) {
-        look(links);
-        throw NotPrimaryError(error.thrown().text);
-      }
-      throw;
-    } catch (const rpc::CallError& error) {
-      if (!links.fate_of(backup, kInquiryOfServer).empty()) {
-        break;
-      }
-      log::warn("[ps.server] the backup does not take a push, which is sent again: {}",
-                error.what());
-    }
-    // The same push: without it the backup could apply none that follows.
-    const std::shared_lock lock(mutex_);
-    check_primary();
-    if (view_.epoch != push.epoch) {
-      return;
-    }
-  }
-  const View seen = view();
-  if (seen.epoch == push.epoch) {
-    lose_backup(seen, links);
-  }
-  const std::shared_lock lock(mutex_);
-  check_primary();
-}
-
-void Replica::lose_backup(const View& seen, const ServerLinks& links) {
-  View alone = seen;
-  ++alone.epoch;
-  alone.backup = -1;
-  const bool changed = links.views->change(partition_.options().number, seen, alone);
-  const View now = changed ? alone : links.views->get(partition_.options().number);
-  if (changed) {
-    log::warn("[ps.view] server {} is gone: partition {} has no backup now",
-              seen.backup,
-              partition_.options().number);
-  }
-  const std::unique_lock lock(mutex_);
-  adopt(now);
-}
-
-/// With the mutex.
-void Replica::adopt(const View& view) {
-  if (view.epoch <= view_.epoch) {
-    return;
-  }
-  if (view.primary == self_ && view_.primary != self_) {
-    // Some may be missing between those that came: nobody has been told that they are safe.
-    for (const auto& [number, push] : out_of_turn_) {
-      change(push);
-    }
-  }
-  view_ = view;
-  sent_ = 0;
-  applied_ = 0;
-  out_of_turn_.clear();
-  if (view_.primary != self_) {
-    for (WaitingPull& one : waiting_) {
-      one.reply.fail(std::make_exception_ptr(
-          NotPrimaryError(fmt::format("server {} is no longer the primary of partition {}",
-                                      self_,
-                                      partition_.options().number))));
-    }
-    waiting_.clear();
-  }
-}
-
-void Replica::replicate(const ReplicaPush& push) {
-  const std::unique_lock lock(mutex_);
-  if (push.epoch < view_.epoch || view_.backup != self_) {
-    throw NotPrimaryError(fmt::format("partition {} has changed its servers: epoch {} is over",
-                                      partition_.options().number,
-                                      push.epoch));
-  }
-  if (push.number >= applied_) {  // else it came already
-    out_of_turn_.emplace(push.number, push.push);
-    apply_in_order();
-  }
-}
-
-/// Pushes come through several threads. With the mutex.
-void Replica::apply_in_order() {
-  for (auto next = out_of_turn_.find(applied_); next != out_of_turn_.end();
-       next = out_of_turn_.find(applied_)) {
-    change(next->second);
-    out_of_turn_.erase(next);
-    ++applied_;
-  }
-}
-
-View Replica::take_over(uint64_t epoch, const ServerLinks& links) {
-  const View seen = view();
-  if (seen.epoch > epoch) {
-    return seen;
-  }
-  if (seen.backup != self_ || links.fate_of(seen.primary, milliseconds(0)).empty()) {
-    throw NotPrimaryError(fmt::format("server {} lives, or {} is not its backup of partition {}",
-                                      seen.primary,
-                                      self_,
-                                      partition_.options().number));
-  }
-  const View mine{.epoch = seen.epoch + 1, .primary = self_, .backup = -1};
-  if (!links.views->change(partition_.options().number, seen, mine)) {
-    look(links);
-    return view();
-  }
-  log::warn("[ps.view] server {} is gone: server {} has partition {} now",
-            seen.primary,
-            self_,
-            partition_.options().number);
-  const std::unique_lock lock(mutex_);
-  adopt(mine);
-  return mine;
-}
-
-void Replica::look(const ServerLinks& links) {
-  const View now = links.views->get(partition_.options().number);
-  {
-    const std::unique_lock lock(mutex_);
-    adopt(now);
-  }
-  if (now.backup == self_ && !links.fate_of(now.primary, milliseconds(0)).empty()) {
-    (void)take_over(now.epoch, links);
-  } else if (now.primary == self_ && now.backup >= 0 &&
-             !links.fate_of(now.backup, milliseconds(0)).empty()) {
-    lose_backup(now, links);
-  }
-}
-
 std::vector<Replica::Answer> Replica::take_those_that_may() {
   std::vector<Answer> answers;
   for (auto one = waiting_.begin(); one != waiting_.end();) {
-    if (partition_.must_wait(one->request)) {
+    if (partition_->must_wait(one->request)) {
       ++one;
       continue;
     }
-    partition_.pull(one->request, one->values.as<float>());
+    partition_->pull(one->request, one->values.as<float>());
     answers.push_back({std::move(one->reply), std::move(one->values)});
     one = waiting_.erase(one);
   }
@@ -268,41 +137,356 @@ void Replica::send(std::vector<Answer> answers) {
   }
 }
 
+/// A push that came before is sent again too: its first answer may have been lost because the
+/// backup did not have it.
+void Replica::push(const PushRequest& request, const ServerLinks& links) {
+  ReplicaPush copy;
+  int to = -1;
+  std::vector<Answer> answers;
+  {
+    const std::unique_lock lock(mutex_);
+    check_primary();
+    change(request);
+    answers = take_those_that_may();
+    to = out_.to;
+    copy = {.stream = out_.stream, .number = out_.sent, .push = request};
+    out_.sent += to >= 0 ? 1 : 0;
+  }
+  send(std::move(answers));
+  if (to >= 0) {
+    keep_safe(copy, to, links);
+  }
+}
+
+/// Half a change would be worse than a server that is gone, whose backup has all of it.
+void Replica::change(const PushRequest& request) {
+  try {
+    partition_->push(request);
+  } catch (const UsageError&) {
+    throw;  // before any change
+  } catch (const std::exception& error) {
+    log::error("[ps.server] a push could not be applied, so this server ends: {}", error.what());
+    std::abort();
+  }
+}
+
+void Replica::keep_safe(const ReplicaPush& push, int to, const ServerLinks& links) {
+  for (;;) {
+    try {
+      links.call(to, "ps/replicate", push);
+      return;
+    } catch (const rpc::RemoteError& error) {
+      if (error.thrown().type != NotPrimaryError::kType) {
+        throw;
+      }
+      look(links);  // it may have taken over
+      break;
+    } catch (const rpc::CallError& error) {
+      if (!links.fate_of(to, kInquiryOfServer).empty()) {
+        break;
+      }
+      log::warn("[ps.server] the backup does not take a push, which is sent again: {}",
+                error.what());
+    }
+    // The same push: without it the backup could apply none that follows.
+    const std::shared_lock lock(mutex_);
+    check_primary();
+    if (out_.stream != push.stream) {
+      return;
+    }
+  }
+  lose(to, push.stream, links);
+  const std::shared_lock lock(mutex_);
+  check_primary();
+}
+
+void Replica::lose(int server, uint64_t stream, const ServerLinks& links) {
+  View alone;
+  {
+    const std::unique_lock lock(mutex_);
+    if (view_.primary != self_ || out_.stream != stream || out_.to != server) {
+      return;
+    }
+    if (view_.backup != server) {  // it has not become the backup yet
+      out_ = {};
+      return;
+    }
+    alone = view_;
+  }
+  const View seen = alone;
+  ++alone.epoch;
+  alone.backup = -1;
+  const bool changed = links.views->change(options_.number, seen, alone);
+  const View now = changed ? alone : links.views->get(options_.number);
+  if (changed) {
+    log::warn("[ps.view] server {} is gone: partition {} has no backup now",
+              seen.backup,
+              options_.number);
+  }
+  const std::unique_lock lock(mutex_);
+  adopt(now);
+}
+
+/// With the mutex.
+void Replica::adopt(const View& view) {
+  if (view.epoch <= view_.epoch) {
+    return;
+  }
+  if (view.primary == self_ && view_.primary != self_) {
+    // Some may be missing between those that came: their workers have not been told that they are
+    // safe, and send them again.
+    for (const auto& [number, push] : in_.kept) {
+      change(push);
+    }
+  }
+  view_ = view;
+  if (view_.backup != self_) {
+    in_ = {};
+  }
+  if (view_.primary == self_ && view_.backup == out_.to) {
+    return;
+  }
+  out_ = {};
+  if (view_.primary != self_) {
+    for (WaitingPull& one : waiting_) {
+      one.reply.fail(std::make_exception_ptr(NotPrimaryError(fmt::format(
+          "server {} is no longer the primary of partition {}", self_, options_.number))));
+    }
+    waiting_.clear();
+  }
+}
+
+View Replica::take_over(uint64_t epoch, const ServerLinks& links) {
+  View seen = view();
+  if (seen.epoch < epoch) {  // it has become the backup a moment ago
+    look(links);
+    seen = view();
+  }
+  if (seen.epoch > epoch) {
+    return seen;
+  }
+  if (seen.backup != self_ || links.fate_of(seen.primary, milliseconds(0)).empty()) {
+    throw NotPrimaryError(fmt::format("server {} lives, or {} is not its backup of partition {}",
+                                      seen.primary,
+                                      self_,
+                                      options_.number));
+  }
+  const View mine{.epoch = seen.epoch + 1, .primary = self_, .backup = -1};
+  if (!links.views->change(options_.number, seen, mine)) {
+    look(links);
+    return view();
+  }
+  log::warn("[ps.view] server {} is gone: server {} has partition {} now",
+            seen.primary,
+            self_,
+            options_.number);
+  const std::unique_lock lock(mutex_);
+  adopt(mine);
+  return mine;
+}
+
+void Replica::look(const ServerLinks& links) {
+  const View now = links.views->get(options_.number);
+  uint64_t stream = 0;
+  {
+    const std::unique_lock lock(mutex_);
+    adopt(now);
+    stream = out_.stream;
+  }
+  if (now.backup == self_ && !links.fate_of(now.primary, milliseconds(0)).empty()) {
+    (void)take_over(now.epoch, links);
+  } else if (now.primary == self_ && now.backup >= 0 &&
+             !links.fate_of(now.backup, milliseconds(0)).empty()) {
+    lose(now.backup, stream, links);
+  }
+}
+
+// -- The backup.
+
+void Replica::check_stream(uint64_t stream) const {
+  if (stream == 0 || stream != in_.stream) {
+    throw NotPrimaryError(fmt::format(
+        "partition {} has changed its servers: stream {} is over", options_.number, stream));
+  }
+}
+
+void Replica::replicate(const ReplicaPush& push) {
+  const std::unique_lock lock(mutex_);
+  check_stream(push.stream);
+  if (push.number >= in_.applied) {  // else it came already
+    in_.kept.emplace(push.number, push.push);
+    apply_in_order();
+  }
+}
+
+/// Pushes come through several threads. With the mutex.
+void Replica::apply_in_order() {
+  if (!in_.whole) {
+    return;
+  }
+  for (auto next = in_.kept.find(in_.applied); next != in_.kept.end();
+       next = in_.kept.find(in_.applied)) {
+    change(next->second);
+    in_.kept.erase(next);
+    ++in_.applied;
+  }
+}
+
+void Replica::join(const JoinRequest& request) {
+  const std::unique_lock lock(mutex_);
+  adopt(request.view);
+  const auto is_busy = [](const auto& copy) { return copy != nullptr && !copy->is_done(); };
+  if (view_ != request.view || is_busy(saving_) || is_busy(joining_)) {
+    throw NotPrimaryError(fmt::format("partition {} has changed its servers: epoch {} is over",
+                                      options_.number,
+                                      request.view.epoch));
+  }
+  partition_ = std::make_unique<Partition>(tables_, options_);
+  in_ = {.stream = request.stream};
+}
+
+void Replica::install(const ReplicaShard& shard) {
+  const std::unique_lock lock(mutex_);
+  check_stream(shard.stream);
+  partition_->restore(shard.shard, shard.rows, shard.dense);
+}
+
+void Replica::complete(const ReplicaState& state) {
+  const std::unique_lock lock(mutex_);
+  check_stream(state.stream);
+  partition_->restore(state.state);
+  in_.whole = true;
+  apply_in_order();
+}
+
+void Replica::seek_backup(const ServerLinks& links) {
+  const View before = view();
+  if (before.primary != self_ || before.backup >= 0 ||
+      (joining_ != nullptr && !joining_->is_done()) ||
+      std::chrono::steady_clock::now() < next_join_) {
+    return;
+  }
+  const int server = links.next_living();
+  if (server < 0) {
+    return;
+  }
+  next_join_ = std::chrono::steady_clock::now() + kJoinPause;
+  const auto number = static_cast<uint32_t>(options_.number);
+  const Outgoing to{.to = server, .stream = (before.epoch << 16U) + ++joins_};
+  links.call(
+      server, "ps/join", JoinRequest{.partition = number, .stream = to.stream, .view = before});
+  const std::unique_lock lock(mutex_);
+  if (view_ != before) {
+    return;
+  }
+  out_ = to;
+  joining_ = std::make_unique<PartitionCopy>(
+      *partition_,
+      mutex_,
+      PartitionCopy::Receiver{
+          .take =
+              [=, &links](int shard,
+                          const std::vector<SavedRows>& rows,
+                          const std::vector<SavedDense>& dense) {
+                links.call(server,
+                           "ps/install",
+                           ReplicaShard{.partition = number,
+                                        .stream = to.stream,
+                                        .shard = shard,
+                                        .rows = rows,
+                                        .dense = dense});
+              },
+          .end =
+              [=, this, &links, state = partition_->state()](const std::exception_ptr& failure) {
+                end_joining(links, before, to, state, failure);
+              }});
+}
+
+void Replica::end_joining(const ServerLinks& links,
+                          const View& before,
+                          const Outgoing& to,
+                          const PartitionState& state,
+                          const std::exception_ptr& failure) {
+  try {
+    if (failure) {
+      std::rethrow_exception(failure);
+    }
+    links.call(to.to,
+               "ps/complete",
+               ReplicaState{.partition = static_cast<uint32_t>(options_.number),
+                            .stream = to.stream,
+                            .state = state});
+    View with = before;
+    ++with.epoch;
+    with.backup = to.to;
+    // Not before: a push that this server has acknowledged is then there too.
+    if (!links.views->change(options_.number, before, with)) {
+      look(links);
+      return;
+    }
+    log::warn("[ps.view] server {} has a copy of partition {} now", to.to, options_.number);
+    const std::unique_lock lock(mutex_);
+    adopt(with);
+  } catch (const std::exception& error) {
+    log::warn("[ps.view] server {} did not become the backup of partition {}: {}",
+              to.to,
+              options_.number,
+              error.what());
+    lose(to.to, to.stream, links);
+  }
+}
+
+void Replica::stop_copying() {
+  joining_.reset();
+}
+
+// -- Saves.
+
 void Replica::begin_save(const std::string& folder) {
   const std::unique_lock lock(mutex_);
   check_primary();
-  ARGOSY_CHECK(save_ == nullptr || save_->is_done(),
+  ARGOSY_CHECK(saving_ == nullptr || saving_->is_done(),
                "ps.save",
                "partition {} is still being saved: wait for that save first",
-               partition_.options().number);
-  save_ = std::make_unique<PartitionSave>(partition_, mutex_, folder);
+               options_.number);
+  saved_ = {};
+  auto files = std::make_shared<std::vector<ShardFile>>();
+  saving_ = std::make_unique<PartitionCopy>(
+      *partition_,
+      mutex_,
+      PartitionCopy::Receiver{
+          .take =
+              [this, folder, files](int shard,
+                                    const std::vector<SavedRows>& rows,
+                                    const std::vector<SavedDense>& dense) {
+                files->push_back(write_shard(folder, shard, tables_, rows, dense));
+              },
+          .end =
+              [saved = saved_, files](const std::exception_ptr& failure) mutable {
+                failure ? saved.fail(failure) : saved.set(*files);
+              }});
 }
 
 rpc::Later<std::vector<ShardFile>> Replica::end_save() {
   const std::shared_lock lock(mutex_);
-  ARGOSY_CHECK(save_ != nullptr,
+  ARGOSY_CHECK(saving_ != nullptr,
                "ps.save",
                "server {} saves nothing of partition {}",
                self_,
-               partition_.options().number);
-  return save_->result();
-}
-
-void Replica::load(const TableFiles& saved) {
-  const std::unique_lock lock(mutex_);
-  partition_.restore(saved);
+               options_.number);
+  return saved_;
 }
 
 uint64_t Replica::pushes_of(uint32_t worker) const {
   const std::shared_lock lock(mutex_);
-  return partition_.pushes_of(worker);
+  return partition().pushes_of(worker);
 }
 
 std::vector<std::pair<size_t, size_t>> Replica::rows_and_bytes() const {
   const std::shared_lock lock(mutex_);
   std::vector<std::pair<size_t, size_t>> all;
-  for (uint32_t table = 0; table < partition_.tables().sparse.size(); ++table) {
-    all.emplace_back(partition_.rows(table), partition_.bytes(table));
+  for (uint32_t table = 0; table < tables_.sparse.size(); ++table) {
+    all.emplace_back(partition().rows(table), partition().bytes(table));
   }
   return all;
 }

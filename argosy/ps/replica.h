@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <list>
 #include <map>
 #include <memory>
@@ -9,12 +10,15 @@
 #include <shared_mutex>
 #include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "argosy/base/error.h"
 #include "argosy/ps/partition.h"
-#include "argosy/ps/partition_save.h"
+#include "argosy/ps/partition_copy.h"
 #include "argosy/ps/requests.h"
+#include "argosy/ps/table_files.h"
 #include "argosy/ps/views.h"
 #include "argosy/rpc/agent.h"
 
@@ -37,13 +41,58 @@ struct ServerLinks {
 
   /// Says what became of a server; "" when it lives, as far as is known.
   [[nodiscard]] std::string fate_of(int server, std::chrono::milliseconds patience) const;
+  /// Returns the next server behind this one that lives; -1: there is none.
+  [[nodiscard]] int next_living() const;
+  template <typename... Arguments>
+  void call(int server, const std::string& function, const Arguments&... arguments) const {
+    agent->call(servers[static_cast<size_t>(server)], function, arguments...);
+  }
 };
 
-/// One server's copy of a partition: the primary, which answers workers, or the backup.
+/// What a primary tells its backup, or the server that becomes it. `stream` is what both agreed on
+/// when that began: whatever carries another one is of an earlier time.
+struct ReplicaPush {
+  uint64_t stream = 0;
+  uint64_t number = 0;  ///< of the partition's pushes in that stream, from 0
+  PushRequest push{};
+  auto fields() { return std::tie(stream, number, push); }
+};
+
+/// Asks a server to become the backup of a partition.
+struct JoinRequest {
+  uint32_t partition = 0;
+  uint64_t stream = 0;
+  View view{};  ///< without a backup
+  auto fields() { return std::tie(partition, stream, view); }
+};
+
+/// A shard of the partition as it was when the stream began.
+struct ReplicaShard {
+  uint32_t partition = 0;
+  uint64_t stream = 0;
+  int shard = 0;
+  std::vector<SavedRows> rows{};  ///< of each sparse table
+  std::vector<SavedDense> dense{};
+  auto fields() { return std::tie(partition, stream, shard, rows, dense); }
+};
+
+/// The last of it.
+struct ReplicaState {
+  uint32_t partition = 0;
+  uint64_t stream = 0;
+  PartitionState state{};
+  auto fields() { return std::tie(partition, stream, state); }
+};
+
+/// One server's copy of a partition: the primary, which answers workers, the backup, or none yet.
 ///
 /// The primary sends each push to the backup and acknowledges it when the backup has it. So a
 /// server that dies takes no acknowledged push with it: the backup takes over with all of them. A
 /// worker sends a push again of which it does not know; the partition knows those that it has.
+///
+/// A primary without a backup makes another living server one: from one moment on it sends it every
+/// push, and beside them, shard by shard, what it held at that moment. When the other has all, the
+/// view names it.
 ///
 /// Who is primary stands in the store (View). A primary that was taken for dead finds out when it
 /// asks its backup, before it acknowledges anything. Thread-safe.
@@ -57,34 +106,49 @@ class Replica final {
   Replica(Replica&&) = delete;
   Replica& operator=(Replica&&) = delete;
 
-  /// Sets the dense parameters, before any push. Errors: UsageError after one.
+  // What workers ask. Errors: NotPrimaryError; UsageError for what does not fit.
+
+  /// Sets the dense parameters, before any push.
   void begin(std::span<const float> dense);
-  /// Answers a pull, perhaps later. Errors: NotPrimaryError; UsageError for one that does not fit.
+  /// Puts a checkpoint in its place, before any push.
+  void load(const TableFiles& saved);
+  /// Answers a pull, perhaps later.
   [[nodiscard]] rpc::Later<PullReply> pull(rpc::CallContext& call, PullRequest request);
   /// Takes a push. Returns when the backup has it too, or when there is no backup.
-  /// Errors: as pull().
   void push(const PushRequest& request, const ServerLinks& links);
-  /// Takes what the primary has sent, in whatever order. Errors: NotPrimaryError when that is one
-  /// no longer.
-  void replicate(const ReplicaPush& push);
+  /// Begins to write what it holds now into `folder`. Returns at once; pushes that follow change
+  /// nothing of it. UsageError while a former save is written.
+  void begin_save(const std::string& folder);
+  /// Returns what the last save has written, when all is. UsageError without a save.
+  [[nodiscard]] rpc::Later<std::vector<ShardFile>> end_save();
+  /// Returns how many pushes of the worker it has.
+  [[nodiscard]] uint64_t pushes_of(uint32_t worker) const;
   /// Becomes the primary, if that of `epoch` is gone. Returns the view afterwards.
   /// Errors: NotPrimaryError when it is not gone, or this is not its backup.
   View take_over(uint64_t epoch, const ServerLinks& links);
-  /// Looks whether the view has changed, or whom it names is gone. Called now and then.
-  void look(const ServerLinks& links);
 
-  /// Begins to write what it holds now into `folder`. Returns at once; pushes that follow change
-  /// nothing of it. Errors: NotPrimaryError; UsageError while a former save is written.
-  void begin_save(const std::string& folder);
-  /// Returns what the last save has written, when all is. Errors: UsageError without a save.
-  [[nodiscard]] rpc::Later<std::vector<ShardFile>> end_save();
-  /// Puts a checkpoint in its place, before any push.
-  void load(const TableFiles& saved);
+  // What its primary tells a backup, in whatever order. Errors: NotPrimaryError when that is one no
+  // longer.
+
+  void replicate(const ReplicaPush& push);
+  /// Forgets what it held, and becomes the backup when install() and complete() have come.
+  void join(const JoinRequest& request);
+  void install(const ReplicaShard& shard);
+  void complete(const ReplicaState& state);
+
+  // What the server does now and then.
+
+  /// Looks whether the view has changed, or whom it names is gone.
+  void look(const ServerLinks& links);
+  /// Makes another server the backup, when there is none. Returns at once.
+  /// Lifetime: the links stay until stop_copying().
+  void seek_backup(const ServerLinks& links);
+  void stop_copying();
 
   [[nodiscard]] View view() const;
-  /// Returns how many pushes of the worker it has.
-  [[nodiscard]] uint64_t pushes_of(uint32_t worker) const;
-  [[nodiscard]] bool is_primary() const;
+  [[nodiscard]] bool is_primary() const { return view().primary == self_; }
+  /// True for a primary or a backup, and for what was or becomes one.
+  [[nodiscard]] bool has_a_part() const;
   /// Of each sparse table, here.
   [[nodiscard]] std::vector<std::pair<size_t, size_t>> rows_and_bytes() const;
 
@@ -94,8 +158,25 @@ class Replica final {
     rpc::Draft values{};
     rpc::Later<PullReply> reply{};
   };
+  /// As the primary: who gets every push.
+  struct Outgoing {
+    int to = -1;
+    uint64_t stream = 0;
+    uint64_t sent = 0;
+    friend bool operator==(const Outgoing&, const Outgoing&) = default;
+  };
+  /// As the backup, or as the one to be.
+  struct Incoming {
+    uint64_t stream = 0;  ///< 0: none
+    bool whole = false;   ///< what pushes change is there
+    uint64_t applied = 0;
+    std::map<uint64_t, PushRequest> kept{};  ///< came before what precedes them
+  };
 
+  /// The partition. Errors: NotPrimaryError on a server that has no part in it.
+  [[nodiscard]] Partition& partition() const;
   void check_primary() const;
+  void check_stream(uint64_t stream) const;
   /// What may be answered now. With the mutex; send() without, for it may block.
   struct Answer {
     rpc::Later<PullReply> reply{};
@@ -107,18 +188,30 @@ class Replica final {
   void apply_in_order();
   void adopt(const View& view);
   /// Sends a push to the backup and waits for it.
-  void keep_safe(const ReplicaPush& push, int backup, const ServerLinks& links);
-  void lose_backup(const View& seen, const ServerLinks& links);
+  void keep_safe(const ReplicaPush& push, int to, const ServerLinks& links);
+  /// The server gets no more pushes of that stream.
+  void lose(int server, uint64_t stream, const ServerLinks& links);
+  void end_joining(const ServerLinks& links,
+                   const View& before,
+                   const Outgoing& to,
+                   const PartitionState& state,
+                   const std::exception_ptr& failure);
 
+  const TableSet& tables_;
+  const PartitionOptions options_;
   const int self_;
-  mutable std::shared_mutex mutex_;  ///< shared by pulls
-  Partition partition_;
+  mutable std::shared_mutex mutex_;         ///< shared by pulls
+  std::unique_ptr<Partition> partition_{};  ///< nullptr: no part in it
   View view_;
-  uint64_t sent_ = 0;                              ///< to the backup in this epoch
-  uint64_t applied_ = 0;                           ///< as the backup, in this epoch
-  std::map<uint64_t, PushRequest> out_of_turn_{};  ///< came before those that precede them
+  Outgoing out_{};
+  Incoming in_{};
   std::list<WaitingPull> waiting_{};
-  std::unique_ptr<PartitionSave> save_{};  ///< the last one; its thread uses what stands above
+  uint64_t joins_ = 0;
+  std::chrono::steady_clock::time_point next_join_{};
+  // Their threads use what stands above.
+  std::unique_ptr<PartitionCopy> joining_{};
+  std::unique_ptr<PartitionCopy> saving_{};
+  rpc::Later<std::vector<ShardFile>> saved_{};
 };
 
 }  // namespace argosy::ps

@@ -63,12 +63,4 @@ struct FolderRequest {
   auto fields() { return std::tie(partition, folder); }
 };
 
-/// What a primary tells its backup.
-struct ReplicaPush {
-  uint64_t epoch = 0;   ///< of the primary: see View
-  uint64_t number = 0;  ///< of the partition's pushes in that epoch, from 0
-  PushRequest push{};
-  auto fields() { return std::tie(epoch, number, push); }
-};
-
 }  // namespace argosy::ps

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct SavedRows {
   std::vector<float> state{};       ///< [n, state_size]: the rule's, then shows, clicks and day
   std::vector<uint64_t> waiting{};  ///< ids without a row yet, ascending: see Entry
   std::vector<uint32_t> sights{};   ///< of each of them
+  auto fields() { return std::tie(ids, weights, state, waiting, sights); }
 };
 
 /// Copies the rows of a table as they are at one moment, a few at a time, while others change them.

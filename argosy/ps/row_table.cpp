@@ -138,7 +138,7 @@ std::optional<uint32_t> RowTable::row_for(const Entry::Push& push) {
 }
 
 RowIndex::Slot& RowTable::slot_for(uint64_t id) {
-  if (frozen_ == nullptr) {
+  if (copies_.empty()) {
     return index_.add(id);
   }
   if (index_.is_full()) {
@@ -146,15 +146,17 @@ RowIndex::Slot& RowTable::slot_for(uint64_t id) {
   }
   const size_t known = index_.size();
   RowIndex::Slot& slot = index_.add(id);
-  if (index_.place_of(slot) < frozen_->next) {
-    return slot;  // it is copied already
-  }
-  if (index_.size() > known) {
-    frozen_->keep_absent(id);
-  } else if (slot.row == RowIndex::kNoRow) {
-    frozen_->keep_waiting(id, slot.sights);
-  } else {
-    frozen_->keep_row(id, at(slot.row));
+  for (const std::unique_ptr<RowSnapshot>& copy : copies_) {
+    if (index_.place_of(slot) < copy->next) {
+      continue;  // it is copied already
+    }
+    if (index_.size() > known) {
+      copy->keep_absent(id);
+    } else if (slot.row == RowIndex::kNoRow) {
+      copy->keep_waiting(id, slot.sights);
+    } else {
+      copy->keep_row(id, at(slot.row));
+    }
   }
   return slot;
 }
@@ -232,70 +234,71 @@ size_t RowTable::shrink() {
   return dropped.size();
 }
 
-void RowTable::freeze() {
-  frozen_ = std::make_unique<RowSnapshot>(options_.dim, state_size());
+RowSnapshot& RowTable::freeze() {
+  return *copies_.emplace_back(std::make_unique<RowSnapshot>(options_.dim, state_size()));
 }
 
-bool RowTable::copy_frozen(size_t slots) {
-  size_t& next = frozen_->next;
+void RowTable::unfreeze(const RowSnapshot& copy) {
+  std::erase_if(copies_, [&](const auto& one) { return one.get() == &copy; });
+}
+
+bool RowTable::copy_frozen(RowSnapshot& copy, size_t slots) const {
   const size_t all = index_.places();
-  for (const size_t end = std::min(next + slots, all); next < end; ++next) {
-    if (next + kWave < all) {
-      const RowIndex::Slot* const ahead = index_.at(next + kWave);
+  for (; slots > 0 && copy.next < all; ++copy.next, --slots) {
+    if (copy.next + kWave < all) {
+      const RowIndex::Slot* const ahead = index_.at(copy.next + kWave);
       if (ahead != nullptr && ahead->row != RowIndex::kNoRow) {
         __builtin_prefetch(at(ahead->row));
       }
     }
-    const RowIndex::Slot* const slot = index_.at(next);
+    const RowIndex::Slot* const slot = index_.at(copy.next);
     if (slot == nullptr) {
       continue;
     }
     if (slot->row == RowIndex::kNoRow) {
-      frozen_->copy_waiting(slot->id, slot->sights);
+      copy.copy_waiting(slot->id, slot->sights);
     } else {
-      frozen_->copy_row(slot->id, at(slot->row));
+      copy.copy_row(slot->id, at(slot->row));
     }
   }
-  return next >= all;
+  if (copy.next >= all) {
+    copy.next = std::numeric_limits<size_t>::max();  // wherever slots lie from now on
+  }
+  return copy.next >= all;
 }
 
 void RowTable::copy_the_rest() {
-  if (frozen_ != nullptr) {
-    (void)copy_frozen(index_.places());
-    frozen_->next = std::numeric_limits<size_t>::max();  // wherever slots lie from now on
+  for (const std::unique_ptr<RowSnapshot>& copy : copies_) {
+    (void)copy_frozen(*copy, index_.places());
   }
-}
-
-SavedRows RowTable::take_frozen() {
-  const std::unique_ptr<RowSnapshot> done = std::move(frozen_);
-  return done->take();
 }
 
 void RowTable::restore(const SavedRows& saved) {
   const size_t n = saved.ids.size();
-  ARGOSY_CHECK(index_.size() == 0 && saved.weights.size() == n * options_.dim &&
-                   saved.state.size() == n * state_size() &&
+  ARGOSY_CHECK(saved.weights.size() == n * options_.dim && saved.state.size() == n * state_size() &&
                    saved.sights.size() == saved.waiting.size(),
                "ps.table",
-               "table \"{}\": expected rows of {} weights and {} numbers of state for a table "
-               "without rows, got {} and {} for {} rows, and {} are there",
+               "table \"{}\": expected rows of {} weights and {} numbers of state, got {} and {} "
+               "for {} rows",
                options_.name,
                options_.dim,
                state_size(),
                saved.weights.size(),
                saved.state.size(),
-               n,
-               index_.size());
+               n);
   for (size_t i = 0; i < n; ++i) {
-    const uint32_t row = make_row(saved.ids[i]);
-    index_.add(saved.ids[i]).row = row;
+    RowIndex::Slot& slot = slot_for(saved.ids[i]);
+    if (slot.row == RowIndex::kNoRow) {
+      slot.row = make_row(saved.ids[i]);
+    }
+    const uint32_t row = slot.row;
     std::memcpy(at(row), &saved.weights[i * options_.dim], options_.dim * sizeof(float));
     std::copy_n(saved.state.begin() + static_cast<ptrdiff_t>(i * state_size()),
                 state_size(),
                 state_at(row));
   }
   for (size_t i = 0; i < saved.waiting.size(); ++i) {
-    index_.add(saved.waiting[i]).sights = saved.sights[i];
+    slot_for(saved.waiting[i]).sights = saved.sights[i];
   }
 }
 

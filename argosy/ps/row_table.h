@@ -74,15 +74,14 @@ class RowTable final {
   size_t shrink();
 
   [[nodiscard]] size_t state_size() const { return stride_ - options_.dim; }
-  /// Begins a copy of what the table holds now. What changes later does not change the copy.
-  void freeze();
+  /// Begins a copy of what the table holds now: what changes later does not change the copy.
+  /// Lifetime: until unfreeze().
+  [[nodiscard]] RowSnapshot& freeze();
   /// Copies what `slots` slots of the index have. Returns true when all is copied.
   /// Thread-safe beside pull().
-  bool copy_frozen(size_t slots);
-  /// Returns the copy, when all is copied, and ends it.
-  [[nodiscard]] SavedRows take_frozen();
-  void unfreeze() { frozen_.reset(); }
-  /// Puts rows into a table without rows. Errors: UsageError when they have other sizes.
+  bool copy_frozen(RowSnapshot& copy, size_t slots) const;
+  void unfreeze(const RowSnapshot& copy);
+  /// Puts rows in their place. Errors: UsageError when they have other sizes.
   void restore(const SavedRows& saved);
 
  private:
@@ -107,7 +106,7 @@ class RowTable final {
   std::vector<uint32_t> free_{};  ///< rows that were dropped
   size_t rows_ = 0;               ///< with the free ones
   int32_t day_ = 0;
-  std::unique_ptr<RowSnapshot> frozen_{};  ///< while a copy is made
+  std::vector<std::unique_ptr<RowSnapshot>> copies_{};  ///< that are being made
 };
 
 }  // namespace argosy::ps

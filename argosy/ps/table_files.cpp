@@ -290,9 +290,9 @@ SavedRows TableFiles::rows(uint32_t table, int shard) const {
   return rows;
 }
 
-Partition::DenseParameter TableFiles::dense(size_t number) const {
+DenseNumbers TableFiles::dense(size_t number) const {
   const DenseOptions& parameter = tables_.dense[number];
-  Partition::DenseParameter values;
+  DenseNumbers values;
   read(kModel, parameter.name, 0, values.weights);
   if (parameter.rule->state_size(parameter.initial.size()) > 0) {
     read(kOptimizer, state_name(parameter), 0, values.state);

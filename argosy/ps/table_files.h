@@ -9,7 +9,6 @@
 
 #include "argosy/checkpoint/manifest.h"
 #include "argosy/checkpoint/tensor_reader.h"
-#include "argosy/ps/partition.h"
 #include "argosy/ps/row_snapshot.h"
 #include "argosy/ps/tables.h"
 
@@ -24,12 +23,6 @@ struct ShardFile {
   std::vector<uint64_t> rows{};     ///< of each sparse table
   std::vector<uint64_t> waiting{};  ///< ids without a row of each
   auto fields() { return std::tie(shard, bytes, checksum, blocks, rows, waiting); }
-};
-
-/// A dense parameter by its number in TableSet::dense.
-struct SavedDense {
-  size_t number = 0;
-  Partition::DenseParameter values{};
 };
 
 /// Writes a shard into the folder of a checkpoint: `rows` of each sparse table, and the dense
@@ -56,7 +49,7 @@ class TableFiles final {
 
   /// Errors: CheckpointError with the file that is damaged.
   [[nodiscard]] SavedRows rows(uint32_t table, int shard) const;
-  [[nodiscard]] Partition::DenseParameter dense(size_t number) const;
+  [[nodiscard]] DenseNumbers dense(size_t number) const;
 
  private:
   template <typename Number>

@@ -27,32 +27,30 @@ TableServer::TableServer(const TableSet& tables, TableServerOptions options)
                options_.server,
                servers,
                options_.workers);
-  const bool backups = options_.backup && servers > 1;
   for (int number = 0; number < servers; ++number) {
-    const View first{
-        .epoch = 1, .primary = number, .backup = backups ? (number + 1) % servers : -1};
-    if (first.primary == options_.server || first.backup == options_.server) {
-      replicas_[static_cast<uint32_t>(number)] =
-          std::make_unique<Replica>(tables_,
-                                    PartitionOptions{.number = number,
-                                                     .count = servers,
-                                                     .workers = options_.workers,
-                                                     .mode = options_.mode,
-                                                     .staleness = options_.staleness},
-                                    options_.server,
-                                    first);
-    }
+    replicas_.push_back(std::make_unique<Replica>(
+        tables_,
+        PartitionOptions{.number = number,
+                         .count = servers,
+                         .workers = options_.workers,
+                         .mode = options_.mode,
+                         .staleness = options_.staleness},
+        options_.server,
+        View{.epoch = 1,
+             .primary = number,
+             .backup = options_.backup && servers > 1 ? (number + 1) % servers : -1}));
   }
 }
 
 TableServer::~TableServer() = default;
 
 Replica& TableServer::replica(uint32_t partition) const {
-  const auto found = replicas_.find(partition);
-  if (found == replicas_.end()) {
-    throw NotPrimaryError(fmt::format("server {} has no partition {}", options_.server, partition));
-  }
-  return *found->second;
+  ARGOSY_CHECK(partition < replicas_.size(),
+               "ps.request",
+               "there is no partition {}: there are {}",
+               partition,
+               replicas_.size());
+  return *replicas_[partition];
 }
 
 void TableServer::serve(rpc::Functions& functions) {
@@ -67,6 +65,12 @@ void TableServer::serve(rpc::Functions& functions) {
   functions.serve("ps/replicate",
                   [this](const ReplicaPush& push) { replica(push.push.partition).replicate(push); },
                   {.quick = true});
+  functions.serve("ps/join",
+                  [this](const JoinRequest& request) { replica(request.partition).join(request); });
+  functions.serve("ps/install",
+                  [this](const ReplicaShard& shard) { replica(shard.partition).install(shard); });
+  functions.serve("ps/complete",
+                  [this](const ReplicaState& state) { replica(state.partition).complete(state); });
   functions.serve("ps/pushes", [this](uint32_t partition, uint32_t worker) {
     return replica(partition).pushes_of(worker);
   });
@@ -102,8 +106,8 @@ const ServerLinks& TableServer::links() {
 
 bool TableServer::run(rpc::Agent& agent, const Deadline& deadline) {
   views_ = std::make_unique<Views>(agent.store());
-  for (const auto& [number, replica] : replicas_) {
-    views_->begin(static_cast<int>(number), replica->view());
+  for (size_t number = 0; number < replicas_.size(); ++number) {
+    views_->begin(static_cast<int>(number), replicas_[number]->view());
   }
   {
     const std::lock_guard lock(mutex_);
@@ -122,6 +126,11 @@ bool TableServer::run(rpc::Agent& agent, const Deadline& deadline) {
       lock.lock();
     }
   }
+  lock.unlock();
+  for (const std::unique_ptr<Replica>& replica : replicas_) {
+    replica->stop_copying();
+  }
+  lock.lock();
   return stop_;
 }
 
@@ -131,9 +140,15 @@ void TableServer::look_around() {
     stop_ = true;
     return;
   }
-  for (const auto& [number, replica] : replicas_) {
+  for (const std::unique_ptr<Replica>& replica : replicas_) {
     try {
+      if (!replica->has_a_part()) {
+        continue;
+      }
       replica->look(links_);
+      if (options_.backup) {
+        replica->seek_backup(links_);
+      }
     } catch (const std::exception& error) {
       log::warn("[ps.server] {}", error.what());
     }
@@ -145,7 +160,7 @@ std::vector<TableStat> TableServer::stats() const {
   for (size_t table = 0; table < all.size(); ++table) {
     all[table].name = tables_.sparse[table].name;
   }
-  for (const auto& [number, replica] : replicas_) {
+  for (const std::unique_ptr<Replica>& replica : replicas_) {
     if (!replica->is_primary()) {
       continue;
     }

@@ -2,7 +2,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -37,7 +36,7 @@ struct TableServerOptions {
 };
 
 /// Serves tables to the workers of a job: one partition of them as the primary, another one as the
-/// backup. Thread-safe.
+/// backup, and others when servers die. Thread-safe.
 ///
 ///     ps::TableServer server(tables, {.servers = {"server0", "server1"}, .server = 0, …});
 ///     rpc::Functions functions;
@@ -70,7 +69,7 @@ class TableServer final {
 
   const TableSet tables_;
   const TableServerOptions options_;
-  std::map<uint32_t, std::unique_ptr<Replica>> replicas_{};
+  std::vector<std::unique_ptr<Replica>> replicas_{};  ///< by partition
   std::mutex mutex_;
   std::condition_variable changed_;
   std::unique_ptr<Views> views_{};

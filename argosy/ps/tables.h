@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "argosy/ps/row_rule.h"
@@ -21,6 +22,20 @@ struct DenseOptions {
   std::vector<float> initial{};  ///< its first values
   std::vector<int64_t> shape{};  ///< as it is saved; empty: [n]
   std::shared_ptr<const RowRule> rule = naive();
+};
+
+/// The numbers of a dense parameter.
+struct DenseNumbers {
+  std::vector<float> weights{};
+  std::vector<float> state{};  ///< of its rule
+  auto fields() { return std::tie(weights, state); }
+};
+
+/// A dense parameter by its number in TableSet::dense.
+struct SavedDense {
+  uint64_t number = 0;
+  DenseNumbers values{};
+  auto fields() { return std::tie(number, values); }
 };
 
 /// All tables of a job. Workers and servers make it from the same program.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 
 #include "argosy/base/deadline.h"
 #include "argosy/rendezvous/store.h"
@@ -16,6 +17,7 @@ struct View {
   uint64_t epoch = 0;
   int primary = -1;  ///< answers the workers
   int backup = -1;   ///< has all that the primary has acknowledged; -1: no backup
+  auto fields() { return std::tie(epoch, primary, backup); }
   friend bool operator==(const View&, const View&) = default;
 };
 
