@@ -257,8 +257,14 @@ Joined join(const JoinOptions& options, const Deadline& deadline) {
   joined.world_size = place.world_size;
   Opened opened = open(place, deadline);
   joined.store = std::move(opened.store);
-  joined.presence =
-      wait_for_ranks(*joined.store, place.rank, place.world_size, deadline, place.run_id);
+  // A folder may be left over from a former run. The launcher's store knows one run only.
+  joined.presence = wait_for_ranks(
+      *joined.store,
+      place.rank,
+      place.world_size,
+      deadline,
+      place.run_id,
+      place.kind == MeetingPlace::Kind::kLauncher ? options.dead : DeadRank::kStaysDead);
   if (!opened.job.empty()) {
     remember_job(name_of(place), place.rank, opened.job, joined.store);
   }

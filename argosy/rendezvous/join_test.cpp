@@ -128,6 +128,29 @@ TEST_P(WaitForRanks, ADepartureBeforeAllMetEndsTheWait) {
               HasSubstr("left over from a former run"));
 }
 
+TEST_P(WaitForRanks, ADeadRankMayBeReplacedAfterAllHaveMet) {
+  const auto replace = [&] {
+    return wait_for_ranks(*party_(), 1, 3, soon(), "", DeadRank::kMayBeReplaced);
+  };
+  auto early = std::async(std::launch::async, [store = party_()] {
+    return wait_for_ranks(*store, 1, 3, soon(), "", DeadRank::kMayBeReplaced);
+  });
+  auto second = std::async(std::launch::async,
+                           [store = party_()] { return wait_for_ranks(*store, 2, 3, soon()); });
+  const auto first = wait_for_ranks(*party_(), 0, 3, soon());
+  const auto other = second.get();
+  auto one = early.get();
+  // Its successor may come before the store knows that it is gone.
+  auto successor = std::async(std::launch::async, replace);
+  EXPECT_EQ(successor.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  one->leave("");
+  EXPECT_NE(successor.get(), nullptr);
+  EXPECT_EQ(party_()->departures("rank/1", soon()).size(), 2U) << "one more: the successor's end";
+  EXPECT_THAT(error_text<RendezvousError>([&] { (void)wait_for_ranks(*party_(), 1, 3, soon()); }),
+              HasSubstr("left over from a former run"));
+  EXPECT_NE(replace(), nullptr);
+}
+
 TEST_P(WaitForRanks, AFormerRunIsNeverJoined) {
   const auto meet = [&] {
     auto other = std::async(std::launch::async,

@@ -8,12 +8,16 @@
 
 namespace argosy::rendezvous {
 
+/// Whether a process may take the place of a rank that died after all had met.
+enum class DeadRank { kStaysDead, kMayBeReplaced };
+
 /// How this process joins a job, and as which rank.
 struct JoinOptions {
   /// "env://", "tcp://host:port[?rank=3&world_size=8]" or "file:///path/of/a/new/folder".
   std::string method = "env://";
-  int rank = -1;        ///< -1: the method or the environment says it
-  int world_size = -1;  ///< -1: the method or the environment says it
+  int rank = -1;                         ///< -1: the method or the environment says it
+  int world_size = -1;                   ///< -1: the method or the environment says it
+  DeadRank dead = DeadRank::kStaysDead;  ///< at a launcher's store
 };
 
 /// Where the ranks meet, by JoinOptions and environment. See resolve().

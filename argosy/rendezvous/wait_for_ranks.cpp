@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@ using std::chrono::seconds;
 constexpr const char* kFailed = "join/failed";     ///< why nobody should wait any longer
 constexpr std::string_view kGaveUp = "gave up: ";  ///< how a rank's goodbye begins at its deadline
 constexpr seconds kBetweenWarnings{10};
+constexpr seconds kDeathNotice{5};
 
 std::string card_key(int rank) {
   return fmt::format("join/{}", rank);
@@ -56,16 +58,25 @@ Card own_card(int world_size, const std::string& run_id) {
 
 class Registration {
  public:
-  Registration(
-      Store& store, int rank, int world_size, const std::string& run_id, const Deadline& deadline)
+  Registration(Store& store,
+               int rank,
+               int world_size,
+               const std::string& run_id,
+               const Deadline& deadline,
+               DeadRank dead)
       : store_(store),
         rank_(rank),
         world_size_(world_size),
         card_(own_card(world_size, run_id)),
-        deadline_(deadline) {}
+        deadline_(deadline),
+        dead_(dead) {}
 
   std::unique_ptr<Presence> run() {
-    refuse_former_life();
+    if (dead_ == DeadRank::kMayBeReplaced && all_have_met()) {
+      await_departure();
+    } else {
+      refuse_former_life();
+    }
     std::unique_ptr<Presence> presence = announce();
     try {
       store_.set(card_key(rank_), card_.to_text(), deadline_);
@@ -115,6 +126,26 @@ class Registration {
         world_size_,
         gone.note.empty() ? "" : fmt::format(" (it said: {})", gone.note),
         store_.describe()));
+  }
+
+  bool all_have_met() const {
+    std::vector<std::string> keys;
+    for (int rank = 0; rank < world_size_; ++rank) {
+      keys.push_back(card_key(rank));
+    }
+    return store_.check(keys, deadline_);
+  }
+
+  // The store may learn a moment later than we began that the process before us is gone.
+  void await_departure() const {
+    const std::string member = fmt::format("rank/{}", rank_);
+    const Deadline until = deadline_.sooner(Deadline::after(kDeathNotice));
+    const auto is_present = [&] {
+      return std::ranges::count(store_.members(member, deadline_), member, &Member::name) > 0;
+    };
+    while (is_present() && !until.expired()) {
+      std::this_thread::sleep_for(milliseconds(10));
+    }
   }
 
   // Nobody can have met while this rank was absent: a departure is of a rank that failed early or,
@@ -267,18 +298,23 @@ class Registration {
   const int world_size_;
   const Card card_;
   const Deadline deadline_;
+  const DeadRank dead_;
 };
 
 }  // namespace
 
-std::unique_ptr<Presence> wait_for_ranks(
-    Store& store, int rank, int world_size, const Deadline& deadline, const std::string& run_id) {
+std::unique_ptr<Presence> wait_for_ranks(Store& store,
+                                         int rank,
+                                         int world_size,
+                                         const Deadline& deadline,
+                                         const std::string& run_id,
+                                         DeadRank dead) {
   ARGOSY_CHECK(rank >= 0 && rank < world_size,
                "rendezvous.join",
                "expected a rank from 0 to world_size - 1, got rank {} of {}",
                rank,
                world_size);
-  return Registration(store, rank, world_size, run_id, deadline).run();
+  return Registration(store, rank, world_size, run_id, deadline, dead).run();
 }
 
 }  // namespace argosy::rendezvous

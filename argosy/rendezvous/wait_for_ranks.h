@@ -4,6 +4,7 @@
 #include <string>
 
 #include "argosy/base/deadline.h"
+#include "argosy/rendezvous/meeting_place.h"
 #include "argosy/rendezvous/store.h"
 
 namespace argosy::rendezvous {
@@ -19,6 +20,7 @@ namespace argosy::rendezvous {
                                                        int rank,
                                                        int world_size,
                                                        const Deadline& deadline,
-                                                       const std::string& run_id = "");
+                                                       const std::string& run_id = "",
+                                                       DeadRank dead = DeadRank::kStaysDead);
 
 }  // namespace argosy::rendezvous

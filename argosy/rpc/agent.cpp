@@ -49,7 +49,8 @@ rendezvous::Joined join(const AgentOptions& options, const Deadline& deadline) {
   return rendezvous::join(
       {.method = options.master_endpoint.empty() ? "env://" : "tcp://" + options.master_endpoint,
        .rank = options.rank,
-       .world_size = options.world_size},
+       .world_size = options.world_size,
+       .dead = rendezvous::DeadRank::kMayBeReplaced},
       deadline);
 }
 
@@ -105,17 +106,18 @@ class Agent::Impl final {
                                                .largest_call_bytes = options_.largest_call_bytes,
                                                .shared_memory_bytes = options_.shared_memory_bytes},
                                  functions);
-    caller_ = std::make_shared<const CallerOptions>(
-        CallerOptions{.name = name_,
-                      .rank = joined_.rank,
-                      .token = token,
-                      .tls = tls,
-                      .neighbourhood = rendezvous::neighbourhood_id(),
-                      .shared_memory_bytes = options_.shared_memory_bytes,
-                      .largest_call_bytes = options_.largest_call_bytes,
-                      .what_became_of = [meeting = meeting_](int rank, milliseconds patience) {
-                        return meeting->what_became_of(rank, patience);
-                      }});
+    caller_ = std::make_shared<const CallerOptions>(CallerOptions{
+        .name = name_,
+        .rank = joined_.rank,
+        .token = token,
+        .tls = tls,
+        .neighbourhood = rendezvous::neighbourhood_id(),
+        .shared_memory_bytes = options_.shared_memory_bytes,
+        .largest_call_bytes = options_.largest_call_bytes,
+        .what_became_of = [meeting = meeting_](const wire::Card& card, milliseconds patience) {
+          return meeting->what_became_of(
+              static_cast<int>(card.rank()), card.incarnation(), patience);
+        }});
     meeting_->publish(make_card(host), deadline_);
   }
   ~Impl() { leave(); }
@@ -149,15 +151,17 @@ class Agent::Impl final {
     ARGOSY_CHECK(
         !left_, "rpc.call", "worker \"{}\" has left the job: no calls after shutdown()", name_);
     std::shared_ptr<Peer>& peer = peers_[rank];
-    if (peer == nullptr) {
-      peer = std::make_shared<Peer>(meeting_->card(rank, Deadline::after(kStorePatience)), caller_);
+    if (peer == nullptr || peer->is_gone()) {
+      wire::Card card = meeting_->card(rank, Deadline::after(kStorePatience));
+      if (peer == nullptr || card.incarnation() > peer->card().incarnation()) {
+        peer = std::make_shared<Peer>(std::move(card), caller_);
+      }
     }
     return peer;
   }
 
-  std::string fate_of(const Target& to, milliseconds patience) {
-    return meeting_->what_became_of(to.rank >= 0 ? to.rank : rank_of(to.name), patience);
-  }
+  std::string fate_of(const Target& to, milliseconds patience) { return peer(to)->fate(patience); }
+  [[nodiscard]] bool rejoined() const { return meeting_->rejoined(); }
   [[nodiscard]] std::shared_ptr<rendezvous::Store> store() const { return joined_.store; }
 
   void shutdown(const Deadline& deadline) {
@@ -179,6 +183,7 @@ class Agent::Impl final {
     wire::Card card;
     card.set_name(name_);
     card.set_rank(static_cast<uint32_t>(joined_.rank));
+    card.set_incarnation(meeting_->incarnation(deadline_));
     card.set_host(host);
     card.set_port(server_->port());
     card.set_machine(fmt::format("{} pid {}", os::host_name(), ::getpid()));
@@ -307,6 +312,9 @@ std::vector<WorkerInfo> Agent::workers() {
 
 std::string Agent::fate_of(const Target& worker, milliseconds patience) {
   return impl_->fate_of(worker, patience);
+}
+bool Agent::rejoined() const {
+  return impl_->rejoined();
 }
 std::shared_ptr<rendezvous::Store> Agent::store() const {
   return impl_->store();

@@ -147,8 +147,12 @@ class Agent final {
   [[nodiscard]] WorkerInfo worker(int rank);
   [[nodiscard]] WorkerInfo worker() { return worker(rank()); }  ///< this process
   [[nodiscard]] std::vector<WorkerInfo> workers();
+  /// True when the others had met before: this process takes the place of one that is gone. Their
+  /// calls to its name reach it as soon as they know that.
+  [[nodiscard]] bool rejoined() const;
   /// Says what became of a worker: "died (…)", "has left the job". "": nothing is known, so it
-  /// lives, or it is gone and nobody knows yet. Looks for at most `patience`.
+  /// lives, or it is gone and nobody knows yet. Looks for at most `patience`. Of one that is gone
+  /// it says so once; then it speaks of the process that took its place, if there is one.
   [[nodiscard]] std::string fate_of(const Target& worker, std::chrono::milliseconds patience = {});
   /// The job's store, where the workers have met.
   [[nodiscard]] std::shared_ptr<rendezvous::Store> store() const;

@@ -23,15 +23,22 @@ class CallError : public CommError {
             std::string_view what,
             CommContext context,
             std::string worker,
-            CallOutcome outcome)
-      : CommError(where, what, std::move(context)), worker_(std::move(worker)), outcome_(outcome) {}
+            CallOutcome outcome,
+            bool gone = false)
+      : CommError(where, what, std::move(context)),
+        worker_(std::move(worker)),
+        outcome_(outcome),
+        gone_(gone) {}
 
   [[nodiscard]] const std::string& worker() const noexcept { return worker_; }
   [[nodiscard]] CallOutcome outcome() const noexcept { return outcome_; }
+  /// True when the process that was called is known to have died or left.
+  [[nodiscard]] bool gone() const noexcept { return gone_; }
 
  private:
   std::string worker_;
   CallOutcome outcome_;
+  bool gone_;
 };
 
 /// The function threw. Its outcome is kDone.

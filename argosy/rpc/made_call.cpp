@@ -123,10 +123,7 @@ std::exception_ptr MadeCall::error_of(const NoAnswer& why) const {
   if (why.status.error_code() == grpc::StatusCode::CANCELLED) {
     return make(why.unread ? "it has left the job" : "it left the job while the call ran");
   }
-  const auto& ask = peer_->options().what_became_of;
-  const std::string fate = ask ? ask(static_cast<int>(peer_->card().rank()),
-                                     late ? std::chrono::milliseconds(0) : kInquiry)
-                               : "";
+  const std::string fate = peer_->fate(late ? std::chrono::milliseconds(0) : kInquiry);
   if (!fate.empty()) {
     return make("it " + fate);
   }

@@ -86,6 +86,7 @@ void Meeting::publish(const wire::Card& card, const Deadline& deadline) {
                     mine,
                     card.name()));
   }
+  rejoined_ = store_->check({card_key(rank_)}, deadline);
   store_->set(card_key(rank_), card.SerializeAsString(), deadline);
   await_all("card", Gone::kMissed, deadline);
 }
@@ -146,7 +147,7 @@ void Meeting::await_all(const std::string& what, Gone gone, const Deadline& dead
       throw RendezvousError("rpc.join",
                             fmt::format("rank {} {} before all {} workers had met. See its log.",
                                         *first,
-                                        what_became_of(*first, 0ms),
+                                        what_became_of(*first, 1, 0ms),
                                         world_size_));
     }
     std::erase_if(late, [&](int rank) { return lost.contains(rank); });
@@ -184,11 +185,24 @@ void Meeting::say_done(const Deadline& deadline) {
   await_all("done", Gone::kExcused, deadline);
 }
 
-std::string Meeting::what_became_of(int rank, std::chrono::milliseconds patience) const {
+uint32_t Meeting::incarnation(const Deadline& deadline) const {
+  return static_cast<uint32_t>(departures(rank_, deadline).size()) + 1;
+}
+
+/// Of all processes that had the rank, in the order of their ends.
+std::vector<rendezvous::Departure> Meeting::departures(int rank, const Deadline& deadline) const {
+  std::vector<rendezvous::Departure> all = job_->departures(fmt::format("rank/{}", rank), deadline);
+  std::erase_if(all, [&](const auto& one) { return rank_of_member(one.member) != rank; });
+  return all;
+}
+
+std::string Meeting::what_became_of(int rank,
+                                    uint32_t incarnation,
+                                    std::chrono::milliseconds patience) const {
   const Deadline until = Deadline::after(patience);
   for (;;) {
     try {
-      if (std::string fate = look_for(rank, Deadline::after(kSlice)); !fate.empty()) {
+      if (std::string fate = look_for(rank, incarnation, Deadline::after(kSlice)); !fate.empty()) {
         return fate;
       }
     } catch (const Error&) {
@@ -203,13 +217,12 @@ std::string Meeting::what_became_of(int rank, std::chrono::milliseconds patience
   }
 }
 
-std::string Meeting::look_for(int rank, const Deadline& deadline) const {
-  for (const rendezvous::Departure& one :
-       job_->departures(fmt::format("rank/{}", rank), deadline)) {
-    if (rank_of_member(one.member) == rank) {
-      return one.lost ? "died (its process ended without leaving the job, or does not answer)"
-                      : fmt::format("has left the job{}", one.note.empty() ? "" : ": " + one.note);
-    }
+std::string Meeting::look_for(int rank, uint32_t incarnation, const Deadline& deadline) const {
+  const std::vector<rendezvous::Departure> all = departures(rank, deadline);
+  if (all.size() >= incarnation) {
+    const rendezvous::Departure& one = all[incarnation - 1];
+    return one.lost ? "died (its process ended without leaving the job, or does not answer)"
+                    : fmt::format("has left the job{}", one.note.empty() ? "" : ": " + one.note);
   }
   const std::map<int, std::string> stopped = rendezvous::stopped_ranks(*job_, deadline);
   const auto found = stopped.find(rank);

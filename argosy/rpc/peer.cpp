@@ -208,6 +208,15 @@ std::string Peer::described() const {
   return fmt::format("worker \"{}\" (rank {}, {})", card_.name(), card_.rank(), card_.machine());
 }
 
+std::string Peer::fate(milliseconds patience) const {
+  std::string fate =
+      options_->what_became_of ? options_->what_became_of(card_, patience) : std::string();
+  if (!fate.empty()) {
+    gone_ = true;
+  }
+  return fate;
+}
+
 std::exception_ptr Peer::error(const std::string& function,
                                CallOutcome outcome,
                                bool timeout,
@@ -221,20 +230,19 @@ std::exception_ptr Peer::error(const std::string& function,
                 fmt::format("{}: function \"{}\": {}. {}.", described(), function, what, then),
                 {.op = function, .rank = options_->rank, .peers = {static_cast<int>(card_.rank())}},
                 card_.name(),
-                outcome));
+                outcome,
+                gone_));
 }
 
 /// A call on a channel that is not connected would fail at once where the worker is a moment late,
 /// and could have been sent or not.
 void Peer::connect(const std::string& function, const Deadline& deadline) {
-  const int rank = static_cast<int>(card_.rank());
   for (milliseconds slice = kFirstSlice; channel_->GetState(true) != GRPC_CHANNEL_READY;
        slice = std::min(2 * slice, kLongestSlice)) {
     if (channel_->WaitForConnected(net::to_grpc(deadline.sooner(Deadline::after(slice))))) {
       return;
     }
-    const std::string fate =
-        options_->what_became_of ? options_->what_became_of(rank, milliseconds(0)) : "";
+    const std::string fate = this->fate(milliseconds(0));
     if (!fate.empty() || deadline.expired()) {
       std::rethrow_exception(
           error(function,

@@ -3,6 +3,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/generic/generic_stub.h>
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -33,9 +34,10 @@ struct CallerOptions {
   std::string neighbourhood{};     ///< of this process; empty: it shares no memory
   size_t shared_memory_bytes = 0;  ///< see SharedLine
   size_t largest_call_bytes = 0;
-  /// Says in words what became of the worker of that rank: "died (…)"; empty: nothing is known.
-  /// Asked when a call to it fails. `patience`: how long it may look.
-  std::function<std::string(int rank, std::chrono::milliseconds patience)> what_became_of{};
+  /// Says in words what became of a worker: "died (…)"; empty: nothing is known. Asked when a call
+  /// to it fails. `patience`: how long it may look.
+  std::function<std::string(const wire::Card& card, std::chrono::milliseconds patience)>
+      what_became_of{};
 };
 
 /// Another worker, as this one calls it. Thread-safe. Internal to the room.
@@ -57,6 +59,10 @@ class Peer final : public std::enable_shared_from_this<Peer> {
                                                Kind kind);
   [[nodiscard]] Draft allocate(size_t bytes, const Deadline& deadline);
 
+  /// Says what became of the process that has this card; "": nothing is known.
+  [[nodiscard]] std::string fate(std::chrono::milliseconds patience) const;
+  /// True when fate() has said something.
+  [[nodiscard]] bool is_gone() const { return gone_; }
   /// Returns the error of a call to it.
   [[nodiscard]] std::exception_ptr error(const std::string& function,
                                          CallOutcome outcome,
@@ -80,6 +86,7 @@ class Peer final : public std::enable_shared_from_this<Peer> {
   const std::shared_ptr<const CallerOptions> options_;
   const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
+  mutable std::atomic<bool> gone_ = false;
   std::mutex mutex_;
   bool shortcut_tried_ = false;
   Shortcut shortcut_{};
