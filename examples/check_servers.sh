@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # check_servers.sh ARGOSY PROGRAM: two servers and two workers learn who clicks what, and come to the same figures when
-# a server is killed in the middle; and when a worker is, the launcher starts all again, and they go on from a checkpoint.
+# a server is killed in the middle; when it is started again and the other one is killed after it; and when a worker is
+# killed, the launcher starts all again, and they go on from a checkpoint.
 set -euo pipefail
 argosy=$1 program=$2
 scratch=$(mktemp -d)
@@ -15,7 +16,7 @@ start() { # NAME [LAUNCHER'S OPTION]… -- [ARGUMENT]…: the launcher, in the b
     >"$name.txt" 2>"$name.err" &
   launcher=$!
 }
-kill_one() { # NAME ROLE LINE: kills a server or a worker of the job when it has printed the line
+kill_one() { # NAME ROLE LINE [RANK]: kills a server or a worker of the job when it has printed the line
   for ((i = 0; i < 600; i++)); do
     ! grep -qs "^\[worker 0\] $3" "$1.txt" || break
     sleep 0.05
@@ -23,7 +24,8 @@ kill_one() { # NAME ROLE LINE: kills a server or a worker of the job when it has
   for process in /proc/[0-9]*; do
     # A process may end while it is looked at.
     variables=$({ tr '\0' '\n' <"$process/environ"; } 2>/dev/null) || continue
-    if grep -qx "ARGOSY_LOG_DIR=$scratch/$1/.*" <<<"$variables" && grep -qx "TRAINING_ROLE=$2" <<<"$variables"; then
+    if grep -qx "ARGOSY_LOG_DIR=$scratch/$1/.*" <<<"$variables" && grep -qx "TRAINING_ROLE=$2" <<<"$variables" &&
+      grep -qx "RANK=${4:-.*}" <<<"$variables"; then
       kill -9 "${process#/proc/}"
       return
     fi
@@ -41,6 +43,17 @@ kill_one disturbed PSERVER 'step 200'
 finish disturbed
 grep -q 'the others go on without it' disturbed.txt disturbed.err || { echo "no server died" >&2; exit 1; }
 diff calm.figures disturbed.figures || { echo "the death of a server changed the result" >&2; exit 1; }
+
+start replaced --max_restarts 1 --
+kill_one replaced PSERVER 'step 200' 0
+for ((i = 0; i < 600; i++)); do # until both partitions have two copies again
+  [[ $(grep -hs 'has a copy of partition' replaced/*/rank*.log | wc -l) != 2 ]] || break
+  sleep 0.02
+done
+kill_one replaced PSERVER 'step 200' 1
+finish replaced
+[[ $(grep -c 'is started again (1 of 1)' replaced.err) == 2 ]] || { cat replaced.err; echo "no two servers were replaced" >&2; exit 1; }
+diff calm.figures replaced.figures || { echo "servers that came back changed the result" >&2; exit 1; }
 
 start restarted --max_restarts 1 -- --checkpoints saved
 kill_one restarted TRAINER 'step 400'

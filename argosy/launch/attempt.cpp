@@ -216,8 +216,9 @@ void Attempt::judge(std::vector<RankEnd> batch) {
     end.turn = turn_;
     place(end, ranks_.time_of(end));
     if (!end.exit.ok() && may_be_missed(end)) {
-      session_.say(fmt::format(
-          "[launch] server {}: {}; the others go on without it\n", end.rank, describe(end)));
+      if (replace(end)) {
+        continue;
+      }
       end.exit = {};
     }
     if (!end.exit.ok()) {
@@ -242,6 +243,24 @@ bool Attempt::may_be_missed(const RankEnd& end) const {
       std::ranges::count_if(ends_, [&](const RankEnd& other) { return other.rank < servers; });
   // One that fails by itself has something to say, and the others do too little without it.
   return end.rank < servers && ended + 1 < servers && !policy_.stopping() && !fails_by_itself(end);
+}
+
+bool Attempt::replace(const RankEnd& server) {
+  const std::string what = fmt::format("[launch] server {}: {}", server.rank, describe(server));
+  int& times = replaced_[server.rank];
+  if (times >= session_.options.max_restarts) {
+    session_.say(what + "; the others go on without it\n");
+    return false;
+  }
+  if (const auto error = ranks_.start_again(server.rank, hangs_, leftovers_)) {
+    session_.say(fmt::format("{}; the others go on without it, for {}\n", what, error->text));
+    return false;
+  }
+  session_.say(fmt::format("{}; it is started again ({} of {}), and the others go on meanwhile\n",
+                           what,
+                           ++times,
+                           session_.options.max_restarts));
+  return true;
 }
 
 /// Says when, by node 0's clock, and on which node the rank of `end` ended.

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -48,6 +49,8 @@ class Attempt final {
   void judge(std::vector<RankEnd> batch);
   /// True for a server that was killed while another one lives, which has a copy of what it had.
   [[nodiscard]] bool may_be_missed(const RankEnd& end) const;
+  /// Starts it again, as often as --max_restarts allows. True: the rank has not ended.
+  [[nodiscard]] bool replace(const RankEnd& server);
   void place(RankEnd& end, std::chrono::steady_clock::time_point at) const;
   void talk(RestartPolicy& restarts);
   void tell_of_spawn_failure(const SpawnError& error);
@@ -65,6 +68,7 @@ class Attempt final {
   int64_t turn_ = 0;                        ///< The round of the loop.
   std::vector<RankEnd> ends_{};             ///< The ends of our ranks, in order.
   std::optional<RankEnd> spawn_failure_{};  ///< The end of the rank that could not start.
+  std::map<int, int> replaced_{};           ///< How often each server was started again.
   std::optional<FirstFailure> first_{};
   WallClock wall_{};  ///< It is set again at the first end, so that later ends keep their order.
   std::optional<int> sent_{};  ///< The last signal that the ranks got from us.

@@ -32,14 +32,19 @@ std::string describe(const os::Stopped& how) {
 
 }  // namespace
 
-int HangWatch::watch(std::vector<std::string>& env) {
+int HangWatch::watch(std::vector<std::string>& env, size_t local) {
   std::erase_if(env, [](const std::string& entry) { return entry.starts_with(kHeartbeat); });
   if (session_.options.heartbeat_timeout <= 0ms) {
     return -1;
   }
-  hearts_.push_back(os::HeartbeatMonitor::create().or_throw<Error>("launch.heartbeat"));
-  env.push_back(fmt::format("{}{}", kHeartbeat, hearts_.back().fd()));
-  return hearts_.back().fd();
+  auto heart = os::HeartbeatMonitor::create().or_throw<Error>("launch.heartbeat");
+  if (local < hearts_.size()) {
+    hearts_[local] = std::move(heart);
+  } else {
+    hearts_.push_back(std::move(heart));
+  }
+  env.push_back(fmt::format("{}{}", kHeartbeat, hearts_[local].fd()));
+  return hearts_[local].fd();
 }
 
 std::optional<std::chrono::milliseconds> HangWatch::time_between_looks() const {

@@ -22,12 +22,12 @@ namespace argosy::launch {
 /// that hangs ends by SIGABRT and is reaped like any other.
 class HangWatch final {
  public:
-  /// `ranks`: in the order in which watch() was called for them.
+  /// `ranks`: by their places on this node.
   HangWatch(Session& session, std::vector<Rank>& ranks) : session_(session), ranks_(ranks) {}
 
   /// Adds the place of the heartbeat page to the environment of the next rank. Returns the
   /// descriptor that the rank must keep for it; -1: no heartbeat is watched.
-  [[nodiscard]] int watch(std::vector<std::string>& env);
+  [[nodiscard]] int watch(std::vector<std::string>& env, size_t local);
   /// nullopt: the rank is alone, so nobody waits for it.
   [[nodiscard]] std::optional<std::chrono::milliseconds> time_between_looks() const;
   /// If it is time, finds out which ranks are stopped and tells the other ranks.

@@ -18,7 +18,10 @@ class Leftovers final {
   Leftovers(Session& session, std::vector<Rank>& ranks) : session_(session), ranks_(ranks) {}
 
   /// Adds `rank`, which has started and must keep its address.
-  void add(Rank& rank) { with_group_.push_back(&rank); }
+  void add(Rank& rank) {
+    std::erase(with_group_, &rank);  // of a process before, in the same place
+    with_group_.push_back(&rank);
+  }
   /// Checks whether anything of the job still lives. The guard forgets groups that are empty.
   void look();
   /// True if something of the job, ranks included, was alive at the last look().

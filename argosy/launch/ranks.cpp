@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <utility>
 
 #include "argosy/base/env.h"
@@ -47,17 +48,43 @@ std::optional<SpawnError> Ranks::start(HangWatch& hangs, Leftovers& leftovers) {
   err_filter_ = open_filter(StandardStream::kErr);
   oom_kills_at_start_ = os::oom_kills();
   for (int local = 0; local < job.ranks; ++local) {
-    Rank::Start what = start_of(local, inherited);
-    what.keep_fd = hangs.watch(what.env);
-    Result<Rank> rank = Rank::start(what);
+    Result<Rank> rank = spawn(local, inherited, hangs);
     if (!rank.ok()) {
       return explain_spawn(session_.job.program.args.front(), rank.failure());
     }
-    session_.exits.add(rank->pidfd(), static_cast<uint64_t>(local)).or_throw<Error>("launch.watch");
     ranks_.push_back(*std::move(rank));
     leftovers.add(ranks_.back());
   }
   return std::nullopt;
+}
+
+std::optional<SpawnError> Ranks::start_again(int rank, HangWatch& hangs, Leftovers& leftovers) {
+  const int local = rank - session_.job.description.first_rank;
+  Rank& place = ranks_.at(static_cast<size_t>(local));
+  place.signal_group(SIGKILL);
+  place.output().forward_rest();
+  Result<Rank> again = spawn(local, os::environ_list(), hangs, LogFile::Start::kAtTheEnd);
+  if (!again.ok()) {
+    return explain_spawn(session_.job.program.args.front(), again.failure());
+  }
+  std::destroy_at(&place);
+  std::construct_at(&place, *std::move(again));
+  leftovers.add(place);
+  return std::nullopt;
+}
+
+Result<Rank> Ranks::spawn(int local,
+                          const std::vector<std::string>& inherited,
+                          HangWatch& hangs,
+                          std::optional<LogFile::Start> logs) {
+  Rank::Start what = start_of(local, inherited);
+  what.output = routes(local, logs);
+  what.keep_fd = hangs.watch(what.env, static_cast<size_t>(local));
+  Result<Rank> rank = Rank::start(what);
+  if (rank.ok()) {
+    session_.exits.add(rank->pidfd(), static_cast<uint64_t>(local)).or_throw<Error>("launch.watch");
+  }
+  return rank;
 }
 
 Rank::Start Ranks::start_of(int local, const std::vector<std::string>& inherited) const {
@@ -75,8 +102,7 @@ Rank::Start Ranks::start_of(int local, const std::vector<std::string>& inherited
       .stdin_fd = input ? STDIN_FILENO : -1,
       .guard_fd = session_.guard.pid_fd(),
       .cpus = job.cpus.empty() ? std::vector<int>() : job.cpus.at(static_cast<size_t>(local)),
-      .open_files = session_.open_files,
-      .output = routes(local)};
+      .open_files = session_.open_files};
 }
 
 std::shared_ptr<LineFilter> Ranks::open_filter(StandardStream stream) const {
@@ -86,14 +112,14 @@ std::shared_ptr<LineFilter> Ranks::open_filter(StandardStream stream) const {
   return path.empty() ? nullptr : std::make_shared<LineFilter>(logs.filters(stream), path);
 }
 
-RankOutput::Start Ranks::routes(int local) const {
+RankOutput::Start Ranks::routes(int local, std::optional<LogFile::Start> logs) const {
   const JobDescription& job = session_.job.description;
   const std::vector<int>& filter = session_.options.local_ranks_filter;
   const int local_rank = job.local_offset + local;
   const bool wanted = filter.empty() || std::ranges::count(filter, local_rank) > 0;
   const RankFiles files = session_.job.logs.files(job.first_rank + local, local_rank, job.restart);
   const auto file = [&](const std::string& path) {
-    return path.empty() ? nullptr : std::make_shared<LogFile>(path, files.start);
+    return path.empty() ? nullptr : std::make_shared<LogFile>(path, logs.value_or(files.start));
   };
   Route out{&session_.output.out(), wanted && files.out_shown, file(files.out), out_filter_};
   Route err{&session_.output.err(), wanted && files.err_shown, nullptr, err_filter_};

@@ -31,6 +31,12 @@ class Ranks final {
   /// otherwise why one rank could not start. The ranks before that one run.
   [[nodiscard]] std::optional<SpawnError> start(HangWatch& hangs, Leftovers& leftovers);
 
+  /// Starts a rank that has ended once more, in its place; its logs go on. Returns why it could not
+  /// start. What its former process left behind is killed.
+  [[nodiscard]] std::optional<SpawnError> start_again(int rank,
+                                                      HangWatch& hangs,
+                                                      Leftovers& leftovers);
+
   /// The ranks that were started, by their place on this node. They keep their addresses.
   [[nodiscard]] std::vector<Rank>& all() { return ranks_; }
   [[nodiscard]] bool any_running() const;
@@ -56,8 +62,12 @@ class Ranks final {
   [[nodiscard]] RankEnd end_of_unstarted(const SpawnError& error) const;
 
  private:
+  [[nodiscard]] Result<Rank> spawn(int local,
+                                   const std::vector<std::string>& inherited,
+                                   HangWatch& hangs,
+                                   std::optional<LogFile::Start> logs = {});
   [[nodiscard]] Rank::Start start_of(int local, const std::vector<std::string>& inherited) const;
-  [[nodiscard]] RankOutput::Start routes(int local) const;
+  [[nodiscard]] RankOutput::Start routes(int local, std::optional<LogFile::Start> logs) const;
   [[nodiscard]] std::shared_ptr<LineFilter> open_filter(StandardStream stream) const;
   [[nodiscard]] std::string error_file(int rank) const;
   [[nodiscard]] std::optional<bool> was_out_of_memory() const;

@@ -182,7 +182,7 @@ void Replica::keep_safe(const ReplicaPush& push, int to, const ServerLinks& link
       look(links);  // it may have taken over
       break;
     } catch (const rpc::CallError& error) {
-      if (!links.fate_of(to, kInquiryOfServer).empty()) {
+      if (error.gone() || !links.fate_of(to, kInquiryOfServer).empty()) {
         break;
       }
       log::warn("[ps.server] the backup does not take a push, which is sent again: {}",
@@ -434,6 +434,14 @@ void Replica::end_joining(const ServerLinks& links,
               error.what());
     lose(to.to, to.stream, links);
   }
+}
+
+void Replica::forget() {
+  const std::unique_lock lock(mutex_);
+  partition_.reset();
+  view_ = {};
+  out_ = {};
+  in_ = {};
 }
 
 void Replica::stop_copying() {

@@ -138,6 +138,9 @@ class Replica final {
 
   // What the server does now and then.
 
+  /// Has no part in it from now on: the process that had is gone.
+  void forget();
+
   /// Looks whether the view has changed, or whom it names is gone.
   void look(const ServerLinks& links);
   /// Makes another server the backup, when there is none. Returns at once.

@@ -134,7 +134,8 @@ rpc::Future<Result> TableClient::settled(std::optional<rpc::Future<Result>> call
     } catch (const NotPrimaryError& error) {
       why = error.what();
     } catch (const rpc::CallError& error) {
-      if (deadline.expired() || agent_.fate_of(error.worker(), kInquiryOfPrimary).empty()) {
+      if (deadline.expired() ||
+          (!error.gone() && agent_.fate_of(error.worker(), kInquiryOfPrimary).empty())) {
         throw;  // it lives: a request that is wrong, or a deadline
       }
       why = error.what();

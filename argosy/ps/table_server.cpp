@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/thread_pool.h"
 
@@ -44,7 +45,8 @@ TableServer::TableServer(const TableSet& tables, TableServerOptions options)
 
 TableServer::~TableServer() = default;
 
-Replica& TableServer::replica(uint32_t partition) const {
+Replica& TableServer::replica(uint32_t partition) {
+  (void)links();
   ARGOSY_CHECK(partition < replicas_.size(),
                "ps.request",
                "there is no partition {}: there are {}",
@@ -106,9 +108,7 @@ const ServerLinks& TableServer::links() {
 
 bool TableServer::run(rpc::Agent& agent, const Deadline& deadline) {
   views_ = std::make_unique<Views>(agent.store());
-  for (size_t number = 0; number < replicas_.size(); ++number) {
-    views_->begin(static_cast<int>(number), replicas_[number]->view());
-  }
+  agent.rejoined() ? give_up_roles() : begin_views();
   {
     const std::lock_guard lock(mutex_);
     links_ = {.agent = &agent,
@@ -132,6 +132,40 @@ bool TableServer::run(rpc::Agent& agent, const Deadline& deadline) {
   }
   lock.lock();
   return stop_;
+}
+
+void TableServer::begin_views() {
+  for (size_t number = 0; number < replicas_.size(); ++number) {
+    views_->begin(static_cast<int>(number), replicas_[number]->view());
+  }
+}
+
+/// The others may not have noticed that this server was gone. Without its roles it may get new
+/// ones.
+void TableServer::give_up_roles() {
+  for (size_t number = 0; number < replicas_.size(); ++number) {
+    replicas_[number]->forget();
+    const auto partition = static_cast<int>(number);
+    for (View now = views_->get(partition);
+         now.primary == options_.server || now.backup == options_.server;
+         now = views_->get(partition)) {
+      const int other = now.primary == options_.server ? now.backup : now.primary;
+      if (other < 0) {
+        throw RendezvousError(
+            "ps.lost",
+            fmt::format("server {} was started again, and what it had of partition {} nobody else "
+                        "has. Start the job again from a checkpoint",
+                        options_.server,
+                        partition));
+      }
+      if (views_->change(partition, now, {.epoch = now.epoch + 1, .primary = other})) {
+        log::warn("[ps.view] server {} was started again: server {} has partition {} now",
+                  options_.server,
+                  other,
+                  partition);
+      }
+    }
+  }
 }
 
 void TableServer::look_around() {

@@ -56,15 +56,19 @@ class TableServer final {
 
   /// Offers its functions, "ps/pull" and others. Lifetime: it outlives the agent that serves them.
   void serve(rpc::Functions& functions);
-  /// Serves until a worker calls TableClient::stop(). False: `deadline` passed first.
+  /// Serves until a worker calls TableClient::stop(). False: `deadline` passed first. A server that
+  /// takes the place of one that died has nothing at first, and becomes the backup of what has
+  /// none. Errors: RendezvousError when the one that died had what nobody else has.
   bool run(rpc::Agent& agent, const Deadline& deadline = Deadline::never());
   /// Of the partitions of which this server is the primary.
   [[nodiscard]] std::vector<TableStat> stats() const;
 
  private:
-  [[nodiscard]] Replica& replica(uint32_t partition) const;
-  /// Blocks until run() has begun, because requests may come sooner.
+  // Block until run() has begun, because requests may come sooner.
+  [[nodiscard]] Replica& replica(uint32_t partition);
   [[nodiscard]] const ServerLinks& links();
+  void begin_views();
+  void give_up_roles();
   void look_around();
 
   const TableSet tables_;
