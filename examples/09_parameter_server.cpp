@@ -2,9 +2,11 @@
 // users and a hundred thousand things. A row is made when somebody is first seen. Servers and
 // workers run this same program; each part of the tables lies on two servers, so that one may die.
 //
-//     argosy launch --server_num 2 --worker_num 2 ./09_parameter_server [--mode sync|async] [--checkpoints DIR]
+//     argosy launch --server_num 2 --worker_num 2 ./09_parameter_server [--mode sync|async]
+//         [--checkpoints DIR] [--record DIR | --replay DIR]
 //
 // With --checkpoints it saves every 100 steps and goes on from there, with any number of servers.
+// An asynchronous run with --record is repeated to the bit by --replay.
 #include <argosy/argosy.h>
 
 #include <algorithm>
@@ -86,7 +88,10 @@ double area_under_curve(std::vector<float> odds, const at::Tensor& clicked) {
 
 int main(int argc, char** argv) {
   const std::string mode = program::take_option(argc, argv, "--mode");
-  const std::string checkpoints = program::take_option(argc, argv, "--checkpoints", "");
+  const auto folder_of = [&](const char* option) {
+    return program::take_option(argc, argv, option, "");
+  };
+  const std::string checkpoints = folder_of("--checkpoints");
   Model model;
   optim::SGD optimizer(model, {.lr = 0.05});
   ps::ServedTraining training(
@@ -95,7 +100,9 @@ int main(int argc, char** argv) {
       {.roles = ps::Roles::from_environment(),
        .mode = mode == "async" ? ps::UpdateMode::kAsync : ps::UpdateMode::kSync,
        .checkpoints = checkpoints,
-       .keep = {.keep_last = 2}});
+       .keep = {.keep_last = 2},
+       .record = folder_of("--record"),
+       .replay = folder_of("--replay")});
   if (training.is_server()) {
     training.serve();
     return 0;

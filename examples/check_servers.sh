@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check_servers.sh ARGOSY PROGRAM: two servers and two workers learn who clicks what, and come to the same figures when
 # a server is killed in the middle; when it is started again and the other one is killed after it; and when a worker is
-# killed, the launcher starts all again, and they go on from a checkpoint.
+# killed, the launcher starts all again, and they go on from a checkpoint. An asynchronous run is repeated.
 set -euo pipefail
 argosy=$1 program=$2
 scratch=$(mktemp -d)
@@ -62,6 +62,14 @@ grep -q 'restart 1 of 1' restarted.err || { echo "no worker died" >&2; exit 1; }
 [[ $(grep -c 'step 200' restarted.figures) == 1 ]] || { echo "it did not go on from a checkpoint" >&2; exit 1; }
 diff <(tail -n 4 calm.figures) <(tail -n 4 restarted.figures) ||
   { echo "the restart changed the result" >&2; exit 1; }
+
+start recorded -- --mode async --record order
+finish recorded
+start repeated -- --mode async --replay order
+finish repeated
+# How many rows there are while the other worker still learns is nobody's turn.
+diff <(grep -v rows recorded.figures) <(grep -v rows repeated.figures) ||
+  { echo "the replay came to another result" >&2; exit 1; }
 
 auc=$(sed -n 's/^AUC \([0-9.]*\),.*/\1/p' calm.figures)
 awk -v auc="$auc" 'BEGIN { exit !(auc > 0.75 && auc < 0.84) }' || { echo "AUC $auc, expected 0.75 to 0.84" >&2; exit 1; }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct PartitionOptions {
   int workers = 1;
   UpdateMode mode = UpdateMode::kSync;
   uint64_t staleness = 0;  ///< with kHalfAsync
+  std::string record{};    ///< see TableServerOptions
+  std::string replay{};
 };
 
 /// What a partition knows beside rows and parameters.

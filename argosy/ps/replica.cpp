@@ -21,6 +21,13 @@ constexpr milliseconds kJoinPause{1000};
 /// The stream between the first primary of a partition and the first backup.
 constexpr uint64_t kFirstStream = 1;
 
+OrderEntry entry_of(const PullRequest& pull) {
+  return {.kind = OrderEntry::Kind::kPull, .worker = pull.worker, .number = pull.number};
+}
+OrderEntry entry_of(const PushRequest& push) {
+  return {.kind = OrderEntry::Kind::kPush, .worker = push.worker, .number = push.number};
+}
+
 }  // namespace
 
 std::string ServerLinks::fate_of(int server, milliseconds patience) const {
@@ -50,6 +57,16 @@ Replica::Replica(const TableSet& tables,
   }
   if (view.primary == self || view.backup == self) {
     partition_ = std::make_unique<Partition>(tables_, options_);
+  }
+  const OrderOf of{.partition = options_.number,
+                   .partitions = options_.count,
+                   .workers = options_.workers,
+                   .tables = tables_.fingerprint()};
+  if (view.primary == self && !options_.record.empty()) {
+    record_ = std::make_unique<OrderRecord>(options_.record, of);
+  }
+  if (view.primary == self && !options_.replay.empty()) {
+    replay_ = std::make_unique<OrderReplay>(options_.replay, of);
   }
 }
 
@@ -100,8 +117,11 @@ rpc::Later<PullReply> Replica::pull(rpc::CallContext& call, PullRequest request)
     const std::shared_lock lock(mutex_);
     check_primary();
     values = call.allocate(partition_->size_of(request) * sizeof(float));
-    if (!partition_->must_wait(request)) {
+    if (replay_ == nullptr && may_answer(request)) {
       partition_->pull(request, values.as<float>());
+      if (record_ != nullptr) {
+        record_->note(entry_of(request));
+      }
       reply.set({.values = std::move(values).finish()});
       return reply;
     }
@@ -110,6 +130,9 @@ rpc::Later<PullReply> Replica::pull(rpc::CallContext& call, PullRequest request)
   {
     const std::unique_lock lock(mutex_);
     check_primary();
+    if (replay_ != nullptr) {
+      replay_->check(entry_of(request));
+    }
     waiting_.push_back({std::move(request), std::move(values), reply});
     answers = take_those_that_may();  // the push that it waits for may have come between
   }
@@ -119,16 +142,61 @@ rpc::Later<PullReply> Replica::pull(rpc::CallContext& call, PullRequest request)
 
 std::vector<Replica::Answer> Replica::take_those_that_may() {
   std::vector<Answer> answers;
-  for (auto one = waiting_.begin(); one != waiting_.end();) {
-    if (partition_->must_wait(one->request)) {
-      ++one;
-      continue;
+  for (bool goes_on = true; goes_on;) {
+    goes_on = take_an_early_one();
+    for (auto one = waiting_.begin(); one != waiting_.end();) {
+      if (!may_answer(one->request)) {
+        ++one;
+        continue;
+      }
+      note(entry_of(one->request));
+      partition_->pull(one->request, one->values.as<float>());
+      answers.push_back({std::move(one->reply), std::move(one->values)});
+      one = waiting_.erase(one);
+      goes_on = replay_ != nullptr;  // another one's turn may have come
     }
-    partition_->pull(one->request, one->values.as<float>());
-    answers.push_back({std::move(one->reply), std::move(one->values)});
-    one = waiting_.erase(one);
   }
   return answers;
+}
+
+bool Replica::may_answer(const PullRequest& request) const {
+  return replay_ != nullptr ? replay_->is_next(entry_of(request)) : !partition_->must_wait(request);
+}
+
+/// With the mutex, alone.
+void Replica::note(const OrderEntry& entry) {
+  if (replay_ != nullptr) {
+    replay_->take(entry);
+  }
+  if (record_ != nullptr) {
+    record_->note(entry);
+  }
+}
+
+void Replica::take(const PushRequest& request) {
+  if (request.number < partition_->pushes_of(request.worker)) {
+    return;  // it came before
+  }
+  if (replay_ != nullptr &&
+      early_.emplace(std::pair(request.worker, request.number), request).second) {
+    replay_->check(entry_of(request));
+  } else if (replay_ == nullptr) {
+    change(request);
+    note(entry_of(request));
+  }
+}
+
+/// Returns false when it is nobody's turn.
+bool Replica::take_an_early_one() {
+  for (auto one = early_.begin(); one != early_.end(); ++one) {
+    if (replay_->is_next(entry_of(one->second))) {
+      change(one->second);
+      note(entry_of(one->second));
+      early_.erase(one);
+      return true;
+    }
+  }
+  return false;
 }
 
 void Replica::send(std::vector<Answer> answers) {
@@ -146,7 +214,7 @@ void Replica::push(const PushRequest& request, const ServerLinks& links) {
   {
     const std::unique_lock lock(mutex_);
     check_primary();
-    change(request);
+    take(request);
     answers = take_those_that_may();
     to = out_.to;
     copy = {.stream = out_.stream, .number = out_.sent, .push = request};

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "argosy/base/error.h"
+#include "argosy/ps/order_log.h"
 #include "argosy/ps/partition.h"
 #include "argosy/ps/partition_copy.h"
 #include "argosy/ps/requests.h"
@@ -186,6 +187,11 @@ class Replica final {
     rpc::Draft values{};
   };
   [[nodiscard]] std::vector<Answer> take_those_that_may();
+  [[nodiscard]] bool may_answer(const PullRequest& request) const;
+  void note(const OrderEntry& entry);
+  /// Takes a push now, or, in a replay, when its turn has come.
+  void take(const PushRequest& request);
+  bool take_an_early_one();
   static void send(std::vector<Answer> answers);
   void change(const PushRequest& request);
   void apply_in_order();
@@ -209,6 +215,9 @@ class Replica final {
   Outgoing out_{};
   Incoming in_{};
   std::list<WaitingPull> waiting_{};
+  std::unique_ptr<OrderRecord> record_{};
+  std::unique_ptr<OrderReplay> replay_{};
+  std::map<std::pair<uint32_t, uint64_t>, PushRequest> early_{};  ///< by worker and number: replay
   uint64_t joins_ = 0;
   std::chrono::steady_clock::time_point next_join_{};
   // Their threads use what stands above.

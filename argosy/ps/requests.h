@@ -22,10 +22,11 @@ struct RowsWanted {
 struct PullRequest {
   uint32_t partition = 0;
   uint32_t worker = 0;
+  uint64_t number = 0;  ///< of the worker's pulls, from 0
   uint64_t pushes = 0;  ///< that the worker has made before
   std::vector<RowsWanted> rows{};
   bool dense = false;  ///< the dense parameters too
-  auto fields() { return std::tie(partition, worker, pushes, rows, dense); }
+  auto fields() { return std::tie(partition, worker, number, pushes, rows, dense); }
 };
 
 /// f32: the rows of each table in turn, then the dense parameters.

@@ -247,6 +247,7 @@ void TableClient::pull(std::span<const Rows> rows, const Dense* dense) {
     PullRequest& request =
         requests.emplace_back(PullRequest{.partition = static_cast<uint32_t>(partition),
                                           .worker = options_.worker,
+                                          .number = pulls_,
                                           .pushes = pushes_,
                                           .dense = dense != nullptr});
     for (const Rows& one : rows) {
@@ -255,6 +256,7 @@ void TableClient::pull(std::span<const Rows> rows, const Dense* dense) {
                               .ids = ids_for(partition, one.ids)});
     }
   }
+  ++pulls_;
   std::vector<rpc::Memory> values;
   std::vector<const float*> next;
   for (const rpc::Future<PullReply>& reply : ask_all<PullReply>("ps/pull", requests)) {

@@ -121,6 +121,7 @@ class TableClient final {
   std::vector<View> known_{};                    ///< by partition
   std::vector<std::vector<size_t>> dense_of_{};  ///< by partition
   uint64_t pushes_ = 0;
+  uint64_t pulls_ = 0;
 };
 
 }  // namespace argosy::ps

@@ -35,11 +35,13 @@ TableServer::TableServer(const TableSet& tables, TableServerOptions options)
                          .count = servers,
                          .workers = options_.workers,
                          .mode = options_.mode,
-                         .staleness = options_.staleness},
+                         .staleness = options_.staleness,
+                         .record = options_.record,
+                         .replay = options_.replay},
         options_.server,
         View{.epoch = 1,
              .primary = number,
-             .backup = options_.backup && servers > 1 ? (number + 1) % servers : -1}));
+             .backup = keeps_backups() && servers > 1 ? (number + 1) % servers : -1}));
   }
 }
 
@@ -180,7 +182,7 @@ void TableServer::look_around() {
         continue;
       }
       replica->look(links_);
-      if (options_.backup) {
+      if (keeps_backups()) {
         replica->seek_backup(links_);
       }
     } catch (const std::exception& error) {

@@ -33,6 +33,11 @@ struct TableServerOptions {
   UpdateMode mode = UpdateMode::kSync;
   uint64_t staleness = 0;  ///< with kHalfAsync: see UpdateMode
   bool backup = true;      ///< keeps each partition on two servers, where there are two
+  /// A folder for the order in which pushes and pulls come, 16 bytes each. Empty: none is kept.
+  std::string record{};
+  /// A folder with such a record: the run takes pushes and answers pulls in that order, and so
+  /// comes to the same bits, with as many servers and workers. It keeps no backups.
+  std::string replay{};
 };
 
 /// Serves tables to the workers of a job: one partition of them as the primary, another one as the
@@ -69,6 +74,7 @@ class TableServer final {
   [[nodiscard]] const ServerLinks& links();
   void begin_views();
   void give_up_roles();
+  [[nodiscard]] bool keeps_backups() const { return options_.backup && options_.replay.empty(); }
   void look_around();
 
   const TableSet tables_;

@@ -110,6 +110,8 @@ struct JobOptions {
   UpdateMode mode = UpdateMode::kSync;
   uint64_t staleness = 0;
   bool backup = true;
+  std::string record{};
+  std::string replay{};
   const TableSet* refused = nullptr;  ///< with which a worker must not come
   int threads = 16;                   ///< of each process, for functions
 };
@@ -137,7 +139,9 @@ class TestJob final {
                               .workers = options.workers,
                               .mode = options.mode,
                               .staleness = options.staleness,
-                              .backup = options.backup});
+                              .backup = options.backup,
+                              .record = options.record,
+                              .replay = options.replay});
           rpc::Functions functions;
           server.serve(functions);
           rpc::AgentOptions mine = agent_options(fmt::format("server{}", rank), rank, size, store);

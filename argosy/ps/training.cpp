@@ -106,7 +106,9 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
                                                                .workers = options_.roles.workers,
                                                                .mode = options_.mode,
                                                                .staleness = options_.staleness,
-                                                               .backup = options_.backup});
+                                                               .backup = options_.backup,
+                                                               .record = options_.record,
+                                                               .replay = options_.replay});
     server_->serve(functions);
   }
   agent_ = std::make_unique<rpc::Agent>(agent_options(options_), functions);

@@ -38,7 +38,12 @@ struct TrainingOptions {
   /// goes on from the newest whole one there.
   std::string checkpoints{};
   checkpoint::KeepOptions keep{};  ///< which of them stay; default: all
-  rpc::AgentOptions agent{};       ///< how the processes meet; name, rank and world_size are set
+  /// A folder for the order in which the servers take pushes and answer pulls. Empty: none is kept.
+  std::string record{};
+  /// A folder with such a record. The training comes to the bits of the one that was recorded, if
+  /// it has as many servers and workers and begins as that one did. No backups are kept.
+  std::string replay{};
+  rpc::AgentOptions agent{};  ///< how the processes meet; name, rank and world_size are set
 };
 
 /// Trains a model whose embeddings and parameters lie on servers. Servers and workers run the same

@@ -1,0 +1,141 @@
+#include "argosy/ps/order_log.h"
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/env.h"
+#include "argosy/base/error.h"
+#include "argosy/ps/test_job.h"
+#include "argosy/rpc/errors.h"
+
+#include "tests/support/error_text.h"
+#include "tests/support/temp_dir.h"
+
+namespace argosy::ps {
+namespace {
+
+using test::error_text;
+using ::testing::HasSubstr;
+using Kind = OrderEntry::Kind;
+
+class Replays : public ::testing::Test {
+ protected:
+  const test::TempDir directory_{};
+  const std::string folder_ = directory_.path().string();
+};
+
+/// Trains asynchronously, with workers that are late at random, and returns what the tables hold.
+std::vector<float> hurry(const JobOptions& options, int first_step = 0) {
+  std::vector<float> result;
+  std::atomic<int> done = 0;
+  TestJob::run(two_tables(), options, [&](TableClient& client, int worker) {
+    std::mt19937_64 random(std::random_device{}());
+    for (int step = first_step; step < first_step + 15; ++step) {
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 1500));
+      train_step(client, worker, step);
+    }
+    ++done;
+    while (worker == 0 && done < options.workers) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (worker == 0) {
+      result = all_values(client);
+    }
+  });
+  return result;
+}
+
+JobOptions three_workers(UpdateMode mode) {
+  return {.servers = 2, .workers = 3, .mode = mode, .staleness = 2};
+}
+
+/// ARGOSY_PS_REPLAYS=100 is what was promised.
+int replays() {
+  const std::optional<std::string> said = env::get("ARGOSY_PS_REPLAYS");
+  return said ? std::stoi(*said) : 8;
+}
+
+TEST_F(Replays, ComeToTheBitsOfTheRecordedRun) {
+  for (const UpdateMode mode : {UpdateMode::kAsync, UpdateMode::kHalfAsync, UpdateMode::kGeo}) {
+    JobOptions options = three_workers(mode);
+    options.record = folder_ + "/" + std::to_string(static_cast<int>(mode));
+    const std::vector<float> recorded = hurry(options);
+    options.replay = std::exchange(options.record, "");
+    for (int i = 0; i < replays(); ++i) {
+      ASSERT_EQ(hurry(options), recorded) << "replay " << i;
+    }
+    // Two runs without a record differ: else nothing was shown.
+    options.replay.clear();
+    bool differs = false;
+    for (int i = 0; i < 10 && !differs; ++i) {
+      differs = hurry(options) != recorded;
+    }
+    EXPECT_TRUE(differs || mode == UpdateMode::kGeo) << "mode " << static_cast<int>(mode);
+  }
+}
+
+TEST_F(Replays, TakeSixteenBytesForEachPushAndPull) {
+  JobOptions options = three_workers(UpdateMode::kAsync);
+  options.record = folder_;
+  (void)hurry(options);
+  for (const char* name : {"/order-0-of-2.bin", "/order-1-of-2.bin"}) {
+    // 15 steps of 3 workers, each a pull and a push, the three pulls of all_values(), and the end.
+    EXPECT_EQ(std::filesystem::file_size(folder_ + name), 24U + 16U * (15 * 3 * 2 + 3 + 1));
+  }
+}
+
+TEST_F(Replays, OfAnotherRunAreRefused) {
+  JobOptions options = three_workers(UpdateMode::kAsync);
+  options.record = folder_;
+  (void)hurry(options);
+  const uint64_t tables = two_tables().fingerprint();
+  const auto open = [&](const OrderOf& of) {
+    return error_text<ConfigError>([&] { const OrderReplay replay(folder_, of); });
+  };
+  EXPECT_THAT(open({.partition = 0, .partitions = 2, .workers = 2, .tables = tables}),
+              HasSubstr("is no record of a run of these tables with 2 workers"));
+  EXPECT_THAT(open({.partition = 0, .partitions = 2, .workers = 3, .tables = 1}),
+              HasSubstr("is no record"));
+  EXPECT_THAT(open({.partition = 0, .partitions = 3, .workers = 3, .tables = tables}),
+              HasSubstr("order-0-of-3.bin"));
+  // A worker that does something else is told so, and not left waiting.
+  OrderReplay replay(folder_, {.partition = 0, .partitions = 2, .workers = 3, .tables = tables});
+  replay.check({.kind = Kind::kPull, .worker = 1, .number = 0});
+  EXPECT_THAT(error_text<UsageError>(
+                  [&] { replay.check({.kind = Kind::kPull, .worker = 1, .number = 1}); }),
+              HasSubstr("pull 1 of worker 1 comes where push 0 of worker 1 was recorded"));
+}
+
+TEST_F(Replays, PullsBetweenTwoPushesComeInAnyOrder) {
+  const OrderOf of{.workers = 2};
+  {
+    OrderRecord record(folder_, of);
+    record.note({.kind = Kind::kPull, .worker = 0});
+    record.note({.kind = Kind::kPull, .worker = 1});
+    record.note({.kind = Kind::kPush, .worker = 1});
+    record.note({.kind = Kind::kPush, .worker = 0});
+  }
+  OrderReplay replay(folder_, of);
+  EXPECT_FALSE(replay.is_next({.kind = Kind::kPush, .worker = 1}));
+  EXPECT_TRUE(replay.is_next({.kind = Kind::kPull, .worker = 1}));
+  replay.take({.kind = Kind::kPull, .worker = 1});
+  EXPECT_FALSE(replay.is_next({.kind = Kind::kPush, .worker = 1})) << "worker 0 has not pulled";
+  replay.take({.kind = Kind::kPull, .worker = 0});
+  EXPECT_FALSE(replay.is_next({.kind = Kind::kPush, .worker = 0}));
+  replay.take({.kind = Kind::kPush, .worker = 1});
+  EXPECT_TRUE(replay.is_next({.kind = Kind::kPush, .worker = 0}));
+  EXPECT_FALSE(replay.is_over());
+  replay.take({.kind = Kind::kPush, .worker = 0});
+  EXPECT_TRUE(replay.is_over());
+}
+
+}  // namespace
+}  // namespace argosy::ps
