@@ -249,6 +249,21 @@ void Partition::push(const PushRequest& request) {
     const PushRequest* const one = &request;
     apply({&one, 1});
   }
+  keep_up(request.upkeep);
+}
+
+/// Before the day changes, so that a shrink is the last of its day.
+void Partition::keep_up(const Upkeep& upkeep) {
+  for (std::vector<RowTable>& shards : sparse_) {
+    for (RowTable& shard : shards) {
+      if (upkeep.shrink && shard.options().statistics) {
+        (void)shard.shrink();
+      }
+      if (upkeep.day >= 0) {
+        shard.set_day(upkeep.day);
+      }
+    }
+  }
 }
 
 void Partition::finish_steps() {
@@ -259,6 +274,12 @@ void Partition::finish_steps() {
     }
     apply(all);
     ++updates_;
+    Upkeep of_all;
+    for (const PushRequest* const one : all) {
+      of_all.shrink = of_all.shrink || one->upkeep.shrink;
+      of_all.day = std::max(of_all.day, one->upkeep.day);
+    }
+    keep_up(of_all);
     for (std::deque<PushRequest>& of_worker : collected_) {
       of_worker.pop_front();
     }

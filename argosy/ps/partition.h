@@ -106,6 +106,7 @@ class Partition final {
   void add_rows(const RowsPushed& rows);
   void add_dense(const PushRequest& request);
   void finish_steps();
+  void keep_up(const Upkeep& upkeep);
 
   const TableSet tables_;
   const PartitionOptions options_;

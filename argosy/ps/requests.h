@@ -47,6 +47,13 @@ struct RowsPushed {
   auto fields() { return std::tie(table, lr, counts, ids, gradients, shows, clicks); }
 };
 
+/// What is done to tables with statistics after a push.
+struct Upkeep {
+  int32_t day = -1;  ///< that begins; -1: none
+  bool shrink = false;
+  auto fields() { return std::tie(day, shrink); }
+};
+
 struct PushRequest {
   uint32_t partition = 0;
   uint32_t worker = 0;
@@ -54,7 +61,8 @@ struct PushRequest {
   std::vector<RowsPushed> rows{};
   std::vector<double> dense_lr{};  ///< of each dense parameter there; empty: none is pushed
   rpc::Memory dense{};             ///< f32: their gradients in turn
-  auto fields() { return std::tie(partition, worker, number, rows, dense_lr, dense); }
+  Upkeep upkeep{};
+  auto fields() { return std::tie(partition, worker, number, rows, dense_lr, dense, upkeep); }
 };
 
 /// The folder of a checkpoint, which servers and workers see under one path.

@@ -16,14 +16,17 @@ struct SavedRows {
   std::vector<float> state{};       ///< [n, state_size]: the rule's, then shows, clicks and day
   std::vector<uint64_t> waiting{};  ///< ids without a row yet, ascending: see Entry
   std::vector<uint32_t> sights{};   ///< of each of them
-  auto fields() { return std::tie(ids, weights, state, waiting, sights); }
+  std::vector<int32_t> day{};       ///< [1], see RowTable::set_day(); empty: 0
+  auto fields() { return std::tie(ids, weights, state, waiting, sights, day); }
 };
 
 /// Copies the rows of a table as they are at one moment, a few at a time, while others change them.
 /// Whoever changes an id that has not been copied says first what it was. Not thread-safe.
 class RowSnapshot final {
  public:
-  RowSnapshot(size_t dim, size_t state_size) : dim_(dim), state_size_(state_size) {}
+  RowSnapshot(size_t dim, size_t state_size, int32_t day) : dim_(dim), state_size_(state_size) {
+    copy_.day = {day};
+  }
 
   // Before a change; only the first counts. `row`: [dim + state_size].
   void keep_absent(uint64_t id) { (void)kept_.try_emplace(id); }

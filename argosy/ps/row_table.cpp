@@ -235,7 +235,7 @@ size_t RowTable::shrink() {
 }
 
 RowSnapshot& RowTable::freeze() {
-  return *copies_.emplace_back(std::make_unique<RowSnapshot>(options_.dim, state_size()));
+  return *copies_.emplace_back(std::make_unique<RowSnapshot>(options_.dim, state_size(), day_));
 }
 
 void RowTable::unfreeze(const RowSnapshot& copy) {
@@ -300,6 +300,7 @@ void RowTable::restore(const SavedRows& saved) {
   for (size_t i = 0; i < saved.waiting.size(); ++i) {
     slot_for(saved.waiting[i]).sights = saved.sights[i];
   }
+  day_ = saved.day.empty() ? 0 : saved.day.front();
 }
 
 }  // namespace argosy::ps

@@ -247,6 +247,7 @@ TEST(RowTable, ACopyIsOfOneMoment) {
         (void)table.shrink();
       }
     };
+    table.set_day(round);
     change(200);
     change(200);
     const SavedRows before = saved(table);
@@ -263,10 +264,12 @@ TEST(RowTable, ACopyIsOfOneMoment) {
     EXPECT_EQ(copy.state, before.state) << round;
     EXPECT_EQ(copy.waiting, before.waiting) << round;
     EXPECT_EQ(copy.sights, before.sights) << round;
+    EXPECT_EQ(copy.day, (std::vector<int32_t>{round}));
     RowTable again(options);
     again.restore(copy);
     EXPECT_EQ(saved(again).state, before.state);
     EXPECT_EQ(saved(again).sights, before.sights);
+    EXPECT_EQ(saved(again).day, before.day);
   }
 }
 

@@ -333,7 +333,14 @@ RowsPushed TableClient::part_of(const Gradients& all,
           .ids = ids_for(partition, all.ids)};
 }
 
-void TableClient::push(std::span<const Gradients> gradients, const DenseGradients* dense) {
+void TableClient::set_day(int32_t day) {
+  ARGOSY_CHECK(day >= 0, "ps.client", "days are counted from 0, got {}", day);
+  push({}, nullptr, {.day = day});
+}
+
+void TableClient::push(std::span<const Gradients> gradients,
+                       const DenseGradients* dense,
+                       const Upkeep& upkeep) {
   if (dense != nullptr) {
     check_dense(dense->lr.size(), [&](size_t i) {
       return i < dense->gradients.size() ? dense->gradients[i].size() : 0;
@@ -343,7 +350,8 @@ void TableClient::push(std::span<const Gradients> gradients, const DenseGradient
   for (int partition = 0; partition < servers(); ++partition) {
     requests.push_back({.partition = static_cast<uint32_t>(partition),
                         .worker = options_.worker,
-                        .number = pushes_});
+                        .number = pushes_,
+                        .upkeep = upkeep});
   }
   for (const Gradients& all : gradients) {
     add_rows(all, requests);

@@ -75,7 +75,16 @@ class TableClient final {
   /// Errors: CallError naming the server that is gone, or that did not answer in time.
   void pull(std::span<const Rows> rows, const Dense* dense = nullptr);
   /// Sends gradients. Blocks until all servers have them. Errors: as pull().
-  void push(std::span<const Gradients> gradients, const DenseGradients* dense = nullptr);
+  void push(std::span<const Gradients> gradients, const DenseGradients* dense = nullptr) {
+    push(gradients, dense, {});
+  }
+  // Upkeep of tables with statistics, as pushes of nothing: in kSync all workers call it, and one
+  // of them is enough else. Errors: as pull().
+
+  /// Lets shows and clicks decay, and drops rows that nobody sees: see ShrinkOptions.
+  void shrink() { push({}, nullptr, {.shrink = true}); }
+  /// Says which day it is from now on. Errors: UsageError for a day before the first, 0.
+  void set_day(int32_t day);
 
   /// Returns rows and memory of each sparse table, of all servers together.
   [[nodiscard]] std::vector<TableStat> stats();
@@ -99,6 +108,9 @@ class TableClient final {
   void check_dense(size_t given, const std::function<size_t(size_t)>& size) const;
   void add_rows(const Gradients& all, std::vector<PushRequest>& requests);
   [[nodiscard]] std::vector<std::string> living_servers();
+  void push(std::span<const Gradients> gradients,
+            const DenseGradients* dense,
+            const Upkeep& upkeep);
 
   /// Calls a function of each partition's primary at once. A server that dies is replaced by the
   /// backup, which is asked again: requests may come twice.

@@ -147,6 +147,42 @@ TEST(TableClient, GeoAddsWhatWorkersHaveLearned) {
                });
 }
 
+TEST(TableClient, ShrinkAndDaysHaveTheirPlaceAmongThePushes) {
+  TableSet tables = two_tables(naive());
+  tables.sparse[0].statistics = true;
+  tables.sparse[0].shrink = {.delete_score = 0, .delete_after_unseen_days = 2};
+  for (const UpdateMode mode : {UpdateMode::kSync, UpdateMode::kAsync}) {
+    TestJob::run(
+        tables, {.servers = 2, .workers = 2, .mode = mode}, [&](TableClient& client, int worker) {
+          static std::barrier<> all(2);
+          const auto touch = [&](const Ids& ids) {
+            const IdDeal deal(ids);
+            const std::vector<float> gradients(ids.size() * kDim, 1);
+            const TableClient::Gradients pushed{.table = 0, .ids = deal, .gradients = gradients};
+            client.push({&pushed, 1});
+            all.arrive_and_wait();
+          };
+          const auto upkeep = [&](const std::function<void()>& act) {
+            if (mode == UpdateMode::kSync || worker == 0) {
+              act();
+            }
+            all.arrive_and_wait();
+          };
+          touch({1, 2, 3});
+          for (const int day : {1, 2, 3}) {
+            upkeep([&] { client.set_day(day); });
+            touch({1});
+            upkeep([&] { client.shrink(); });
+            (void)rows_of(client, 0, {1});
+            all.arrive_and_wait();
+            EXPECT_EQ(client.stats()[0].rows, day < 3 ? 3U : 1U) << "on day " << day;
+            all.arrive_and_wait();
+          }
+          EXPECT_THROW(client.set_day(-1), UsageError);
+        });
+  }
+}
+
 TEST(TableClient, HalfAsyncHoldsTheFastBack) {
   constexpr uint64_t kStaleness = 3;
   constexpr int kSteps = 30;

@@ -37,20 +37,23 @@ std::string file_of(int shard) {
 struct Column {
   const char* name;
   SafetensorType type;
-  size_t width;      ///< numbers of each; 0: one, and no dim of its own
-  bool of_the_rows;  ///< else of the ids that wait for a row
+  size_t width;  ///< numbers of each; 0: one, and no dim of its own
+  enum class Of { kRow, kWaitingId, kShard } of;
 };
 
 std::vector<Column> columns_of(const SparseOptions& table) {
   const RowTable empty(table);
-  std::vector<Column> columns{{"ids", SafetensorType::kI64, 0, true},
-                              {"weights", SafetensorType::kF32, table.dim, true}};
+  std::vector<Column> columns{{"ids", SafetensorType::kI64, 0, Column::Of::kRow},
+                              {"weights", SafetensorType::kF32, table.dim, Column::Of::kRow}};
   if (empty.state_size() > 0) {
-    columns.push_back({"state", SafetensorType::kF32, empty.state_size(), true});
+    columns.push_back({"state", SafetensorType::kF32, empty.state_size(), Column::Of::kRow});
   }
   if (table.entry.waits()) {
-    columns.push_back({"waiting", SafetensorType::kI64, 0, false});
-    columns.push_back({"sights", SafetensorType::kI32, 0, false});
+    columns.push_back({"waiting", SafetensorType::kI64, 0, Column::Of::kWaitingId});
+    columns.push_back({"sights", SafetensorType::kI32, 0, Column::Of::kWaitingId});
+  }
+  if (table.statistics) {
+    columns.push_back({"day", SafetensorType::kI32, 0, Column::Of::kShard});
   }
   return columns;
 }
@@ -66,7 +69,8 @@ void visit_column(Rows& rows, std::string_view column, Visit visit) {
   : column == "weights" ? visit(rows.weights)
   : column == "state"   ? visit(rows.state)
   : column == "waiting" ? visit(rows.waiting)
-                        : visit(rows.sights);
+  : column == "sights"  ? visit(rows.sights)
+                        : visit(rows.day);
 }
 
 std::vector<int64_t> shape_of(const DenseOptions& parameter) {
@@ -126,7 +130,9 @@ ManifestTensor column_tensor(const SparseOptions& table,
   const auto width = static_cast<int64_t>(std::max<size_t>(column.width, 1));
   int64_t at = 0;
   for (const ShardFile& shard : shards) {
-    const uint64_t n = column.of_the_rows ? shard.rows[index] : shard.waiting[index];
+    const uint64_t n = column.of == Column::Of::kRow         ? shard.rows[index]
+                       : column.of == Column::Of::kWaitingId ? shard.waiting[index]
+                                                             : 1;
     const int64_t end = at + static_cast<int64_t>(n) * width;
     tensor.pieces.push_back({file_of(static_cast<int>(shard.shard)), {at, end}});
     at = end;

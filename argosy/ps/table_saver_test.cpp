@@ -121,6 +121,7 @@ TEST_F(Saves, HaveTheFormOfEveryCheckpoint) {
                                    "model: weight",
                                    "optimizer: bias/state",
                                    "optimizer: weight/state",
+                                   "tables: items/day",
                                    "tables: items/ids",
                                    "tables: items/sights",
                                    "tables: items/state",

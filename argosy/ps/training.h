@@ -103,6 +103,10 @@ class ServedTraining final {
   /// Waits until all workers have called it and the last checkpoint is on the disk; then the
   /// servers stop. Errors: those of save().
   void stop();
+  /// Says that a day begins, counted from 0, and lets tables with statistics drop rows that nobody
+  /// sees any more; see ShrinkOptions. In kSync all workers call it, in other modes one.
+  void set_day(int32_t day) { client_->set_day(day); }
+  void shrink() { client_->shrink(); }
   /// Returns rows and memory of each embedding's table.
   [[nodiscard]] std::vector<TableStat> stats() { return client_->stats(); }
 
