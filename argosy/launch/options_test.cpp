@@ -144,6 +144,7 @@ TEST(LaunchOptions, WhatOtherLaunchersKnowIsNoTypingError) {
             "say how many, by --server_num and --worker_num");
   EXPECT_THAT(refusal({"--run_mode=ps-heter", "x"}), HasSubstr("expected collective, ps or rpc"));
   EXPECT_THAT(refusal({"--heter_worker_num=1", "x"}), HasSubstr("are part of Paddle"));
+  EXPECT_THAT(refusal({"--coordinator_num=1", "x"}), HasSubstr("coordinators of federated"));
   EXPECT_EQ(refusal({"--run_mode=rpc", "x"}), "nothing was thrown");
   EXPECT_THAT(refusal({"--rdzv_backend=etcd-v2", "x"}), HasSubstr("etcd does not work yet"));
   EXPECT_THAT(refusal({"--sort_ip=1", "x"}), HasSubstr("as they come"));

@@ -26,6 +26,7 @@ constexpr std::string_view kOptionRowsHidden = "";
 constexpr std::string_view kServerLists =
     "servers and workers start on one node so far: say how many, by --server_num and --worker_num";
 constexpr std::string_view kHeterogeneous = "heterogeneous parameter servers are part of Paddle";
+constexpr std::string_view kCoordinators = "coordinators of federated learning are part of Paddle";
 constexpr std::string_view kPaddlesGloo =
     "processes meet in the launcher's store, which Paddle's servers of Gloo are for";
 constexpr std::string_view kOldElastic =
@@ -109,6 +110,8 @@ constexpr auto kRows = std::to_array<program::Option>({
   {"--heter_workers", "LIST", kHeterogeneous, {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
   {"--heter_worker_num", "N", kHeterogeneous, {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
   {"--heter_devices", "LIST", kHeterogeneous, {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
+  {"--coordinators", "LIST", kCoordinators, {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
+  {"--coordinator_num", "N", kCoordinators, {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
   {"--gloo_port --http_port", "PORT", kPaddlesGloo, {}, {}, kOptionRowsHidden, "PADDLE_GLOO_PORT", kPaddle, kRefused},
   {"--with_gloo", "N", kPaddlesGloo, {}, {}, kOptionRowsHidden, "PADDLE_WITH_GLOO", kPaddle, kRefused},
   {"--elastic_server", "HOST:PORT", kOldElastic, {}, {}, kOptionRowsHidden, "PADDLE_ELASTIC_SERVER", kPaddle, kRefused},
