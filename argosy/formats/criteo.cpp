@@ -1,0 +1,135 @@
+#include "argosy/formats/criteo.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <limits>
+
+#include "argosy/base/error.h"
+
+namespace argosy::formats {
+namespace {
+
+constexpr size_t kLongestLine = size_t{64} << 10;
+constexpr size_t kBuffer = size_t{256} << 10;
+constexpr size_t kFields = 1 + ClickBatch::kNumbers + ClickBatch::kCategories;
+
+template <typename Number>
+bool parse(std::string_view text, Number& number, int base) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+}  // namespace
+
+void ClickBatch::clear() {
+  clicked.clear();
+  numbers.clear();
+  categories.clear();
+}
+
+CriteoReader::CriteoReader(const std::string& path) : reader_(path), buffer_(kBuffer) {}
+
+void CriteoReader::fail(size_t column, const std::string& what) const {
+  throw DataError("formats.criteo",
+                  fmt::format("line {}, column {}: {}", lines_ + 1, column + 1, what),
+                  {.path = reader_.path()});
+}
+
+size_t CriteoReader::read(size_t most, ClickBatch& to) {
+  size_t count = 0;
+  for (std::string_view line; count < most && next_line(line); ++count, ++lines_) {
+    add(line, to);
+  }
+  return count;
+}
+
+/// False at the end. The line is valid until the next call.
+bool CriteoReader::next_line(std::string_view& line) {
+  for (;;) {
+    const char* const from = buffer_.data() + begin_;
+    const auto* const newline = static_cast<const char*>(std::memchr(from, '\n', end_ - begin_));
+    if (newline != nullptr) {
+      line = {from, static_cast<size_t>(newline - from)};
+      begin_ += line.size() + 1;
+      break;
+    }
+    if (end_ - begin_ > kLongestLine) {
+      fail(0, fmt::format("expected a line of at most {} bytes", kLongestLine));
+    }
+    std::memmove(buffer_.data(), from, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+    const size_t got =
+        reader_.read({reinterpret_cast<uint8_t*>(buffer_.data()) + end_, buffer_.size() - end_});
+    if (got == 0 && end_ == 0) {
+      return false;
+    }
+    if (got == 0) {  // the last line lacks its end
+      line = {buffer_.data(), end_};
+      begin_ = end_;
+      break;
+    }
+    end_ += got;
+  }
+  if (line.ends_with('\r')) {
+    line.remove_suffix(1);
+  }
+  return true;
+}
+
+void CriteoReader::add(std::string_view line, ClickBatch& to) const {
+  for (size_t column = 0; column < kFields; ++column) {
+    const size_t tab = line.find('\t');
+    const std::string_view field = line.substr(0, tab);
+    if ((tab == std::string_view::npos) != (column + 1 == kFields)) {
+      fail(column, fmt::format("expected {} fields with tabs between them", kFields));
+    }
+    if (column == 0) {
+      if (field != "0" && field != "1") {
+        fail(column, fmt::format("expected 0 or 1, got \"{}\"", field.substr(0, 16)));
+      }
+      to.clicked.push_back(field == "1" ? 1.0F : 0.0F);
+    } else if (column <= ClickBatch::kNumbers) {
+      int64_t number = 0;
+      if (!field.empty() && !parse(field, number, 10)) {
+        fail(column, fmt::format("expected a whole number, got \"{}\"", field.substr(0, 32)));
+      }
+      to.numbers.push_back(field.empty() ? std::numeric_limits<float>::quiet_NaN()
+                                         : static_cast<float>(number));
+    } else {
+      uint32_t value = 0;
+      if (!field.empty() && !parse(field, value, 16)) {
+        fail(column,
+             fmt::format("expected up to 8 hexadecimal digits, got \"{}\"", field.substr(0, 32)));
+      }
+      const uint64_t place = column - ClickBatch::kNumbers;
+      to.categories.push_back(field.empty() ? 0 : (place << 32U) | value);
+    }
+    line.remove_prefix(tab == std::string_view::npos ? line.size() : tab + 1);
+  }
+}
+
+void append_criteo_line(const ClickBatch& batch, size_t row, std::string& text) {
+  text += batch.clicked[row] > 0 ? '1' : '0';
+  for (size_t i = 0; i < ClickBatch::kNumbers; ++i) {
+    text += '\t';
+    const float number = batch.numbers[row * ClickBatch::kNumbers + i];
+    if (!std::isnan(number)) {
+      fmt::format_to(std::back_inserter(text), "{}", std::llround(number));
+    }
+  }
+  for (size_t i = 0; i < ClickBatch::kCategories; ++i) {
+    text += '\t';
+    const uint64_t id = batch.categories[row * ClickBatch::kCategories + i];
+    if (id != 0) {
+      fmt::format_to(std::back_inserter(text), "{:08x}", id & 0xffffffffU);
+    }
+  }
+  text += '\n';
+}
+
+}  // namespace argosy::formats
