@@ -326,7 +326,18 @@ JobEnvironment read_identity(const Lookup& lookup) {
   return job;
 }
 
-JobEnvironment read_environment(const Lookup& lookup) {
+/// Of a server of parameters, Paddle's variables of trainers describe others.
+Lookup without_others(const Lookup& all) {
+  if (all("TRAINING_ROLE") != "PSERVER") {
+    return all;
+  }
+  return [all](const char* name) {
+    return std::string_view(name).starts_with("PADDLE_TRAINER") ? std::nullopt : all(name);
+  };
+}
+
+JobEnvironment read_environment(const Lookup& all) {
+  const Lookup lookup = without_others(all);
   const Reader reader(lookup);
   JobEnvironment job = read_identity(lookup);
   read_ranks(reader, job);

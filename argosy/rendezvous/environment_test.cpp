@@ -62,6 +62,18 @@ Variables without(Variables base, const std::string& name) {
   return base;
 }
 
+TEST(Environment, OfAServerTheVariablesOfTrainersDescribeOthers) {
+  Variables server = {{"RANK", "0"},
+                      {"WORLD_SIZE", "1"},
+                      {"TRAINING_ROLE", "PSERVER"},
+                      {"PADDLE_TRAINERS_NUM", "2"},
+                      {"PADDLE_TRAINER_ENDPOINTS", "10.0.0.1:6170,10.0.0.1:6171"}};
+  EXPECT_EQ(read(server).world_size, 1);
+  EXPECT_THAT(refusal(with(server, "TRAINING_ROLE", "TRAINER")), HasSubstr("contradictory"));
+  // As Paddle's own launcher starts it.
+  EXPECT_EQ(read(without(without(server, "RANK"), "WORLD_SIZE")).world_size, 1);
+}
+
 TEST(Environment, NothingSetIsOneProcess) {
   const JobEnvironment job = read({{"PATH", "/bin"}});
   EXPECT_EQ(job.rank, 0);
