@@ -85,7 +85,46 @@ rpc::AgentOptions agent_options(const TrainingOptions& options) {
   return agent;
 }
 
+/// An optimizer whose steps servers make.
+class ServedOptimizer final : public optim::OptimizerImpl {
+ public:
+  ServedOptimizer(ServedTraining& training, const optim::Optimizer& here)
+      : training_(training), here_(here) {}
+
+  void step() override { training_.step(); }
+  void zero_grad(const optim::ZeroGradOptions& options) override { here_.zero_grad(options); }
+  [[nodiscard]] const engine::NamedTensors& parameters() const override {
+    return here_.parameters();
+  }
+  [[nodiscard]] const std::vector<optim::GroupInfo>& groups() const override {
+    return here_.param_groups();
+  }
+  void set_group_lr(std::size_t group, double lr) override { here_.set_group_lr(group, lr); }
+  void add_param_group(const engine::NamedTensors& /*parameters*/,
+                       const optim::ParamGroup& /*group*/) override {
+    throw UsageError("ps.training", "the servers' tables are made: add parameters before");
+  }
+  [[nodiscard]] std::string name() const override { return here_.impl()->name(); }
+  [[nodiscard]] optim::Choices choices() const override { return here_.impl()->choices(); }
+  [[nodiscard]] optim::OptimizerState state_dict() const override {
+    return {.optimizer = name(), .groups = groups()};
+  }
+  void load_state_dict(const optim::OptimizerState& state) override {
+    for (std::size_t g = 0; g < std::min(state.groups.size(), groups().size()); ++g) {
+      set_group_lr(g, state.groups[g].lr);
+    }
+  }
+
+ private:
+  ServedTraining& training_;
+  optim::Optimizer here_;
+};
+
 }  // namespace
+
+optim::Optimizer ServedTraining::optimizer() {
+  return optim::Optimizer(std::make_shared<ServedOptimizer>(*this, optimizer_));
+}
 
 ServedTraining::ServedTraining(torch::nn::Module& model,
                                const optim::Optimizer& optimizer,

@@ -98,6 +98,11 @@ class ServedTraining final {
   /// Errors: CheckpointError of this or the former save, naming what could not be written. A server
   /// that dies meanwhile is no error: the next save makes another.
   void save();
+  /// Returns an optimizer whose step() is that of this training, for schedules and loops that take
+  /// one. Learning rates are shared with the optimizer that was given. Its state_dict() has rates
+  /// and no state, which lies on the servers: see save().
+  /// Lifetime: this object stays.
+  [[nodiscard]] optim::Optimizer optimizer();
   /// Reads the parameters as they are now.
   void pull();
   /// Waits until all workers have called it and the last checkpoint is on the disk; then the

@@ -16,6 +16,7 @@
 #include "argosy/checkpoint/load.h"
 #include "argosy/optim/adam.h"
 #include "argosy/optim/lamb.h"
+#include "argosy/optim/lr_decay.h"
 #include "argosy/optim/sgd.h"
 #include "argosy/ps/embedding.h"
 #include "argosy/ps/first_row.h"
@@ -126,11 +127,12 @@ Trained served(int servers,
         training.serve();
         return;
       }
+      optim::Optimizer on_servers = training.optimizer();
       while (training.steps() < until) {
-        optimizer.zero_grad();
+        on_servers.zero_grad();
         const at::Tensor loss = loss_of(net, worker, static_cast<int>(training.steps()));
         loss.backward();
-        training.step();
+        on_servers.step();
         if (worker == 0) {
           result.losses.push_back(loss.item<float>());
         }
@@ -245,14 +247,46 @@ TEST(PsTraining, GoesOnFromItsCheckpointToTheSameBits) {
   EXPECT_TRUE(torch::equal(saved.part("model").at("head.weight"), whole.weight));
 }
 
+TEST(PsTraining, SchedulesActOnItsOptimizer) {
+  const std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
+  const TrainingOptions options{.agent = {.store = store, .token = "s"}};
+  std::thread server([&] {
+    torch::nn::Linear net(2, 1);
+    TrainingOptions mine = options;
+    mine.roles.is_server = true;
+    ServedTraining(*net, sgd(*net), mine).serve();
+  });
+  torch::nn::Linear net(2, 1);
+  const optim::Optimizer given = sgd(*net);
+  ServedTraining training(*net, given, options);
+  optim::Optimizer optimizer = training.optimizer();
+  optim::PiecewiseDecay schedule(optimizer, {.boundaries = {1}, .values = {0.5, 0.05}});
+  for (const double lr : {0.5, 0.05}) {
+    const at::Tensor before = net->weight.detach().clone();
+    optimizer.zero_grad();
+    net->weight.sum().backward();
+    optimizer.step();
+    EXPECT_TRUE(torch::allclose(net->weight.detach(), before - lr)) << lr;
+    EXPECT_EQ(given.lr(), lr);
+    schedule.step();
+  }
+  EXPECT_EQ(optimizer.state_dict().optimizer, "SGD");
+  EXPECT_TRUE(optimizer.state_dict().parameters.empty());
+  EXPECT_THROW(optimizer.add_param_group(*net), UsageError);
+  training.stop();
+  server.join();
+}
+
 TEST(PsTraining, DenseParametersHaveTheBitsOfTheOptimizer) {
   // Without embeddings everything is dense, so also Adam's bits are the same.
   const auto run = [](bool by_servers) {
     const std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
     at::Tensor weight;
+    torch::manual_seed(3);
+    torch::nn::Linear net(6, 2);
     std::thread server([&] {
       if (by_servers) {
-        torch::nn::Linear net(6, 2);
+        torch::nn::Linear net(6, 2);  // draws after the worker's, whose parameters count
         optim::Optimizer optimizer = adam(*net);
         ServedTraining training(
             *net,
@@ -261,8 +295,6 @@ TEST(PsTraining, DenseParametersHaveTheBitsOfTheOptimizer) {
         training.serve();
       }
     });
-    torch::manual_seed(3);
-    torch::nn::Linear net(6, 2);
     optim::Optimizer optimizer = adam(*net);
     std::unique_ptr<ServedTraining> training;
     if (by_servers) {
