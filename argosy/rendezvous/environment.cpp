@@ -326,6 +326,8 @@ JobEnvironment read_identity(const Lookup& lookup) {
   return job;
 }
 
+namespace {
+
 /// Of a server of parameters, Paddle's variables of trainers describe others.
 Lookup without_others(const Lookup& all) {
   if (all("TRAINING_ROLE") != "PSERVER") {
@@ -336,8 +338,7 @@ Lookup without_others(const Lookup& all) {
   };
 }
 
-JobEnvironment read_environment(const Lookup& all) {
-  const Lookup lookup = without_others(all);
+JobEnvironment read_own_environment(const Lookup& lookup) {
   const Reader reader(lookup);
   JobEnvironment job = read_identity(lookup);
   read_ranks(reader, job);
@@ -365,6 +366,12 @@ JobEnvironment read_environment(const Lookup& all) {
                     job.source));
   }
   return job;
+}
+
+}  // namespace
+
+JobEnvironment read_environment(const Lookup& lookup) {
+  return read_own_environment(without_others(lookup));
 }
 
 }  // namespace argosy::rendezvous
