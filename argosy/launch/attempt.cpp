@@ -248,7 +248,9 @@ bool Attempt::may_be_missed(const RankEnd& end) const {
 bool Attempt::replace(const RankEnd& server) {
   const std::string what = fmt::format("[launch] server {}: {}", server.rank, describe(server));
   int& times = replaced_[server.rank];
-  if (times >= session_.options.max_restarts) {
+  // One that was stopped or stood still has been killed, and is not reaped yet.
+  const bool is_gone = server.stopped.empty() && server.hung.empty();
+  if (!is_gone || times >= session_.options.max_restarts) {
     session_.say(what + "; the others go on without it\n");
     return false;
   }

@@ -107,6 +107,11 @@ OrderReplay::OrderReplay(const std::string& folder, const OrderOf& of)
 }
 
 void OrderReplay::check(const OrderEntry& entry) {
+  ARGOSY_CHECK(entry.worker < of_worker_.size(),
+               "ps.replay",
+               "there is no worker {}: there are {}",
+               entry.worker,
+               of_worker_.size());
   const std::vector<OrderEntry>& recorded = of_worker_.at(entry.worker);
   size_t& at = checked_[entry.worker];
   if (at == recorded.size()) {

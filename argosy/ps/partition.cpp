@@ -38,8 +38,12 @@ Partition::Partition(TableSet tables, const PartitionOptions& options)
   }
 }
 
+bool Partition::is_fresh() const {
+  return std::ranges::count(pushes_, uint64_t{0}) == options_.workers;
+}
+
 void Partition::check_fresh() const {
-  ARGOSY_CHECK(std::ranges::count(pushes_, uint64_t{0}) == options_.workers,
+  ARGOSY_CHECK(is_fresh(),
                "ps.request",
                "partition {} has pushes already: its values are set before the first one",
                options_.number);

@@ -70,6 +70,9 @@ class Partition final {
   [[nodiscard]] const std::vector<DenseNumbers>& dense_values() const { return dense_; }
   [[nodiscard]] PartitionState state() const;
 
+  /// True before the first push.
+  [[nodiscard]] bool is_fresh() const;
+
   /// Puts a shard in its place: rows of each sparse table, and dense parameters that lie there.
   /// Errors: UsageError for other sizes or parameters; a part of it may be there then.
   void restore(int shard, std::span<const SavedRows> rows, std::span<const SavedDense> dense);

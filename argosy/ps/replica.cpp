@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <thread>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -18,6 +19,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kInquiryOfServer{1000};
 /// Until it asks for a backup again, when that has failed.
 constexpr milliseconds kJoinPause{1000};
+constexpr milliseconds kUsual{0};
+/// For a shard on its way to a new backup.
+constexpr std::chrono::minutes kShardPatience{10};
 /// The stream between the first primary of a partition and the first backup.
 constexpr uint64_t kFirstStream = 1;
 
@@ -31,7 +35,7 @@ OrderEntry entry_of(const PushRequest& push) {
 }  // namespace
 
 std::string ServerLinks::fate_of(int server, milliseconds patience) const {
-  return agent->fate_of(servers[static_cast<size_t>(server)], patience);
+  return agent->fate_of(name_of(server), patience);
 }
 
 int ServerLinks::next_living() const {
@@ -58,14 +62,17 @@ Replica::Replica(const TableSet& tables,
   if (view.primary == self || view.backup == self) {
     partition_ = std::make_unique<Partition>(tables_, options_);
   }
+}
+
+void Replica::open_orders() {
   const OrderOf of{.partition = options_.number,
                    .partitions = options_.count,
                    .workers = options_.workers,
                    .tables = tables_.fingerprint()};
-  if (view.primary == self && !options_.record.empty()) {
+  if (view_.primary == self_ && !options_.record.empty()) {
     record_ = std::make_unique<OrderRecord>(options_.record, of);
   }
-  if (view.primary == self && !options_.replay.empty()) {
+  if (view_.primary == self_ && !options_.replay.empty()) {
     replay_ = std::make_unique<OrderReplay>(options_.replay, of);
   }
 }
@@ -177,12 +184,13 @@ void Replica::take(const PushRequest& request) {
   if (request.number < partition_->pushes_of(request.worker)) {
     return;  // it came before
   }
-  if (replay_ != nullptr &&
-      early_.emplace(std::pair(request.worker, request.number), request).second) {
-    replay_->check(entry_of(request));
-  } else if (replay_ == nullptr) {
+  if (replay_ == nullptr) {
     change(request);
     note(entry_of(request));
+  } else if (const auto place = std::pair(request.worker, request.number);
+             !early_.contains(place)) {
+    replay_->check(entry_of(request));
+    early_.emplace(place, request);
   }
 }
 
@@ -241,7 +249,7 @@ void Replica::change(const PushRequest& request) {
 void Replica::keep_safe(const ReplicaPush& push, int to, const ServerLinks& links) {
   for (;;) {
     try {
-      links.call(to, "ps/replicate", push);
+      links.call(to, kUsual, "ps/replicate", push);
       return;
     } catch (const rpc::RemoteError& error) {
       if (error.thrown().type != NotPrimaryError::kType) {
@@ -270,13 +278,16 @@ void Replica::keep_safe(const ReplicaPush& push, int to, const ServerLinks& link
 
 void Replica::lose(int server, uint64_t stream, const ServerLinks& links) {
   View alone;
+  while (naming_) {  // what it becomes is about to be known
+    std::this_thread::sleep_for(milliseconds(1));
+  }
   {
     const std::unique_lock lock(mutex_);
-    if (view_.primary != self_ || out_.stream != stream || out_.to != server) {
-      return;
+    if (view_.primary != self_ || (out_.to == server && out_.stream != stream)) {
+      return;  // another stream to it has begun since
     }
-    if (view_.backup != server) {  // it has not become the backup yet
-      out_ = {};
+    if (view_.backup != server) {  // it has not become the backup
+      out_ = out_.to == server ? Outgoing() : out_;
       return;
     }
     alone = view_;
@@ -356,15 +367,17 @@ View Replica::take_over(uint64_t epoch, const ServerLinks& links) {
 void Replica::look(const ServerLinks& links) {
   const View now = links.views->get(options_.number);
   uint64_t stream = 0;
+  bool follows = true;  // the backup gets every push
   {
     const std::unique_lock lock(mutex_);
     adopt(now);
     stream = out_.stream;
+    follows = view_.backup == out_.to || naming_;
   }
   if (now.backup == self_ && !links.fate_of(now.primary, milliseconds(0)).empty()) {
     (void)take_over(now.epoch, links);
   } else if (now.primary == self_ && now.backup >= 0 &&
-             !links.fate_of(now.backup, milliseconds(0)).empty()) {
+             (!follows || !links.fate_of(now.backup, milliseconds(0)).empty())) {
     lose(now.backup, stream, links);
   }
 }
@@ -403,6 +416,13 @@ void Replica::apply_in_order() {
 void Replica::join(const JoinRequest& request) {
   const std::unique_lock lock(mutex_);
   adopt(request.view);
+  ARGOSY_CHECK(request.view.backup < 0 && request.view.primary != self_ && view_.primary != self_ &&
+                   view_.backup != self_ && request.stream > last_joined_,
+               "ps.request",
+               "partition {} is not to be joined by server {} in epoch {}",
+               options_.number,
+               self_,
+               request.view.epoch);
   const auto is_busy = [](const auto& copy) { return copy != nullptr && !copy->is_done(); };
   if (view_ != request.view || is_busy(saving_) || is_busy(joining_)) {
     throw NotPrimaryError(fmt::format("partition {} has changed its servers: epoch {} is over",
@@ -411,6 +431,7 @@ void Replica::join(const JoinRequest& request) {
   }
   partition_ = std::make_unique<Partition>(tables_, options_);
   in_ = {.stream = request.stream};
+  last_joined_ = request.stream;
 }
 
 void Replica::install(const ReplicaShard& shard) {
@@ -435,14 +456,16 @@ void Replica::seek_backup(const ServerLinks& links) {
     return;
   }
   const int server = links.next_living();
-  if (server < 0) {
+  if (server < 0 || is_fresh()) {  // what is set before the first push goes to those in the view
     return;
   }
   next_join_ = std::chrono::steady_clock::now() + kJoinPause;
   const auto number = static_cast<uint32_t>(options_.number);
   const Outgoing to{.to = server, .stream = (before.epoch << 16U) + ++joins_};
-  links.call(
-      server, "ps/join", JoinRequest{.partition = number, .stream = to.stream, .view = before});
+  links.call(server,
+             kUsual,
+             "ps/join",
+             JoinRequest{.partition = number, .stream = to.stream, .view = before});
   const std::unique_lock lock(mutex_);
   if (view_ != before) {
     return;
@@ -457,6 +480,7 @@ void Replica::seek_backup(const ServerLinks& links) {
                           const std::vector<SavedRows>& rows,
                           const std::vector<SavedDense>& dense) {
                 links.call(server,
+                           kShardPatience,
                            "ps/install",
                            ReplicaShard{.partition = number,
                                         .stream = to.stream,
@@ -480,21 +504,12 @@ void Replica::end_joining(const ServerLinks& links,
       std::rethrow_exception(failure);
     }
     links.call(to.to,
+               kUsual,
                "ps/complete",
                ReplicaState{.partition = static_cast<uint32_t>(options_.number),
                             .stream = to.stream,
                             .state = state});
-    View with = before;
-    ++with.epoch;
-    with.backup = to.to;
-    // Not before: a push that this server has acknowledged is then there too.
-    if (!links.views->change(options_.number, before, with)) {
-      look(links);
-      return;
-    }
-    log::warn("[ps.view] server {} has a copy of partition {} now", to.to, options_.number);
-    const std::unique_lock lock(mutex_);
-    adopt(with);
+    name_backup(links, before, to);
   } catch (const std::exception& error) {
     log::warn("[ps.view] server {} did not become the backup of partition {}: {}",
               to.to,
@@ -512,19 +527,60 @@ void Replica::forget() {
   in_ = {};
 }
 
+bool Replica::is_fresh() const {
+  const std::shared_lock lock(mutex_);
+  return partition().is_fresh();
+}
+
 void Replica::stop_copying() {
-  joining_.reset();
+  std::unique_ptr<PartitionCopy> ended;
+  {
+    const std::unique_lock lock(mutex_);
+    ended = std::move(joining_);
+  }
+}
+
+/// Not before all is there: every push that this server has acknowledged is there too, unless one
+/// could not be sent since.
+void Replica::name_backup(const ServerLinks& links, const View& before, const Outgoing& to) {
+  {
+    const std::unique_lock lock(mutex_);
+    if (out_.to != to.to || out_.stream != to.stream) {
+      throw Error("ps.view", "a push did not reach it");
+    }
+    naming_ = true;
+  }
+  View with = before;
+  ++with.epoch;
+  with.backup = to.to;
+  try {
+    const bool changed = links.views->change(options_.number, before, with);
+    const View now = changed ? with : links.views->get(options_.number);
+    const std::unique_lock lock(mutex_);
+    adopt(now);
+    if (changed) {
+      log::warn("[ps.view] server {} has a copy of partition {} now", to.to, options_.number);
+    }
+  } catch (...) {
+    naming_ = false;
+    throw;  // the next look() finds out what stands in the store
+  }
+  naming_ = false;
 }
 
 // -- Saves.
 
 void Replica::begin_save(const std::string& folder) {
+  const std::lock_guard one_at_a_time(save_mutex_);
+  std::unique_ptr<PartitionCopy> former;
+  {
+    const std::unique_lock lock(mutex_);
+    check_primary();
+    former = std::move(saving_);
+  }
+  former.reset();  // without the lock, which its thread may wait for
   const std::unique_lock lock(mutex_);
   check_primary();
-  ARGOSY_CHECK(saving_ == nullptr || saving_->is_done(),
-               "ps.save",
-               "partition {} is still being saved: wait for that save first",
-               options_.number);
   saved_ = {};
   auto files = std::make_shared<std::vector<ShardFile>>();
   saving_ = std::make_unique<PartitionCopy>(
@@ -545,11 +601,10 @@ void Replica::begin_save(const std::string& folder) {
 
 rpc::Later<std::vector<ShardFile>> Replica::end_save() {
   const std::shared_lock lock(mutex_);
-  ARGOSY_CHECK(saving_ != nullptr,
-               "ps.save",
-               "server {} saves nothing of partition {}",
-               self_,
-               options_.number);
+  if (saving_ == nullptr) {  // it was started again meanwhile
+    throw NotPrimaryError(
+        fmt::format("server {} saves nothing of partition {}", self_, options_.number));
+  }
   return saved_;
 }
 

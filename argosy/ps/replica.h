@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -44,9 +45,16 @@ struct ServerLinks {
   [[nodiscard]] std::string fate_of(int server, std::chrono::milliseconds patience) const;
   /// Returns the next server behind this one that lives; -1: there is none.
   [[nodiscard]] int next_living() const;
+  [[nodiscard]] const std::string& name_of(int server) const {
+    return servers[static_cast<size_t>(server)];
+  }
+  /// `patience`: of the call; 0: the agent's.
   template <typename... Arguments>
-  void call(int server, const std::string& function, const Arguments&... arguments) const {
-    agent->call(servers[static_cast<size_t>(server)], function, arguments...);
+  void call(int server,
+            std::chrono::milliseconds patience,
+            const std::string& function,
+            const Arguments&... arguments) const {
+    agent->call({name_of(server), patience}, function, arguments...);
   }
 };
 
@@ -107,6 +115,9 @@ class Replica final {
   Replica(Replica&&) = delete;
   Replica& operator=(Replica&&) = delete;
 
+  /// Begins the record or the replay that the options name, as the first primary.
+  void open_orders();
+
   // What workers ask. Errors: NotPrimaryError; UsageError for what does not fit.
 
   /// Sets the dense parameters, before any push.
@@ -117,10 +128,10 @@ class Replica final {
   [[nodiscard]] rpc::Later<PullReply> pull(rpc::CallContext& call, PullRequest request);
   /// Takes a push. Returns when the backup has it too, or when there is no backup.
   void push(const PushRequest& request, const ServerLinks& links);
-  /// Begins to write what it holds now into `folder`. Returns at once; pushes that follow change
-  /// nothing of it. UsageError while a former save is written.
+  /// Begins to write what it holds now into `folder`, and ends a former save. Returns at once;
+  /// pushes that follow change nothing of it.
   void begin_save(const std::string& folder);
-  /// Returns what the last save has written, when all is. UsageError without a save.
+  /// Returns what the last save has written, when all is. NotPrimaryError without a save.
   [[nodiscard]] rpc::Later<std::vector<ShardFile>> end_save();
   /// Returns how many pushes of the worker it has.
   [[nodiscard]] uint64_t pushes_of(uint32_t worker) const;
@@ -200,6 +211,8 @@ class Replica final {
   void keep_safe(const ReplicaPush& push, int to, const ServerLinks& links);
   /// The server gets no more pushes of that stream.
   void lose(int server, uint64_t stream, const ServerLinks& links);
+  [[nodiscard]] bool is_fresh() const;
+  void name_backup(const ServerLinks& links, const View& before, const Outgoing& to);
   void end_joining(const ServerLinks& links,
                    const View& before,
                    const Outgoing& to,
@@ -218,8 +231,11 @@ class Replica final {
   std::unique_ptr<OrderRecord> record_{};
   std::unique_ptr<OrderReplay> replay_{};
   std::map<std::pair<uint32_t, uint64_t>, PushRequest> early_{};  ///< by worker and number: replay
-  uint64_t joins_ = 0;
+  uint64_t joins_ = 0;                ///< that this server has asked for
+  uint64_t last_joined_ = 0;          ///< the stream of the last one that asked this server
+  std::atomic<bool> naming_ = false;  ///< the store is being told of a new backup
   std::chrono::steady_clock::time_point next_join_{};
+  std::mutex save_mutex_;
   // Their threads use what stands above.
   std::unique_ptr<PartitionCopy> joining_{};
   std::unique_ptr<PartitionCopy> saving_{};

@@ -335,7 +335,13 @@ RowsPushed TableClient::part_of(const Gradients& all,
 
 void TableClient::set_day(int32_t day) {
   ARGOSY_CHECK(day >= 0, "ps.client", "days are counted from 0, got {}", day);
-  push({}, nullptr, {.day = day});
+  keep_up({.day = day});
+}
+
+/// In kSync it waits for all workers, so that nobody is ahead by more than a push.
+void TableClient::keep_up(const Upkeep& upkeep) {
+  push({}, nullptr, upkeep);
+  pull({});
 }
 
 void TableClient::push(std::span<const Gradients> gradients,

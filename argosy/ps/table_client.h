@@ -82,7 +82,7 @@ class TableClient final {
   // of them is enough else. Errors: as pull().
 
   /// Lets shows and clicks decay, and drops rows that nobody sees: see ShrinkOptions.
-  void shrink() { push({}, nullptr, {.shrink = true}); }
+  void shrink() { keep_up({.shrink = true}); }
   /// Says which day it is from now on. Errors: UsageError for a day before the first, 0.
   void set_day(int32_t day);
 
@@ -108,6 +108,7 @@ class TableClient final {
   void check_dense(size_t given, const std::function<size_t(size_t)>& size) const;
   void add_rows(const Gradients& all, std::vector<PushRequest>& requests);
   [[nodiscard]] std::vector<std::string> living_servers();
+  void keep_up(const Upkeep& upkeep);
   void push(std::span<const Gradients> gradients,
             const DenseGradients* dense,
             const Upkeep& upkeep);

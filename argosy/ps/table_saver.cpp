@@ -8,12 +8,14 @@
 #include <memory>
 #include <utility>
 
+#include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/text.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/pending_folder.h"
 #include "argosy/checkpoint/set_aside.h"
+#include "argosy/ps/replica.h"
 #include "argosy/ps/table_files.h"
 #include "argosy/rpc/errors.h"
 
@@ -32,6 +34,13 @@ void finish(checkpoint::PendingFolder& folder,
     std::ranges::copy(one.wait(), std::back_inserter(shards));
   }
   std::ranges::sort(shards, {}, &ShardFile::shard);
+  for (uint32_t shard = 0; shard < kShards; ++shard) {
+    ARGOSY_CHECK(shards.size() == kShards && shards[shard].shard == shard,
+                 "ps.save",
+                 "expected each of {} shards once, got {}",
+                 kShards,
+                 shards.size());
+  }
   checkpoint::Manifest manifest = describe(folder.path(), tables, shards);
   manifest.step = step;
   manifest.time = text::utc(std::chrono::system_clock::now());
@@ -49,9 +58,11 @@ bool survived(const std::string& directory, Write write) {
   try {
     write();
     return true;
-  } catch (const rpc::RemoteError& error) {
-    throw CheckpointError("ps.save", error.what(), {directory, {}});
   } catch (const rpc::CallError& error) {
+    const auto* const remote = dynamic_cast<const rpc::RemoteError*>(&error);
+    if (remote != nullptr && remote->thrown().type != NotPrimaryError::kType) {
+      throw CheckpointError("ps.save", error.what(), {directory, {}});
+    }
     log::warn("[ps.save] a server died while it saved, so this checkpoint is missing: {}",
               error.what());
     return false;

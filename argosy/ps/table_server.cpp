@@ -105,12 +105,24 @@ void TableServer::serve(rpc::Functions& functions) {
 const ServerLinks& TableServer::links() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return running_ || stop_; });
+  if (!running_) {
+    throw NotPrimaryError(fmt::format("server {} ends before it has begun", options_.server));
+  }
   return links_;
 }
 
 bool TableServer::run(rpc::Agent& agent, const Deadline& deadline) {
   views_ = std::make_unique<Views>(agent.store());
-  agent.rejoined() ? give_up_roles() : begin_views();
+  try {
+    agent.rejoined() ? give_up_roles() : begin_views();
+  } catch (...) {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;  // who waits for this server hears it
+    }
+    changed_.notify_all();
+    throw;
+  }
   {
     const std::lock_guard lock(mutex_);
     links_ = {.agent = &agent,
@@ -139,6 +151,7 @@ bool TableServer::run(rpc::Agent& agent, const Deadline& deadline) {
 void TableServer::begin_views() {
   for (size_t number = 0; number < replicas_.size(); ++number) {
     views_->begin(static_cast<int>(number), replicas_[number]->view());
+    replicas_[number]->open_orders();
   }
 }
 
@@ -171,10 +184,14 @@ void TableServer::give_up_roles() {
 }
 
 void TableServer::look_around() {
-  if (views_->is_over()) {  // a worker has said so, and this server did not hear it
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-    return;
+  try {
+    if (views_->is_over()) {  // a worker has said so, and this server did not hear it
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+      return;
+    }
+  } catch (const std::exception& error) {
+    log::warn("[ps.server] {}", error.what());
   }
   for (const std::unique_ptr<Replica>& replica : replicas_) {
     try {

@@ -212,10 +212,15 @@ void ServedTraining::bind(torch::nn::Module& model) {
   });
 }
 
+/// How long others wait while the first worker may read or write a checkpoint.
+std::chrono::milliseconds ServedTraining::patience() const {
+  return options_.timeout +
+         (options_.checkpoints.empty() ? std::chrono::hours(0) : std::chrono::hours(1));
+}
+
 /// The first worker's parameters are everybody's, or those of a checkpoint.
 void ServedTraining::begin() {
   constexpr const char* kBegun = "ps/begun";
-  const Deadline deadline = Deadline::after(options_.timeout);
   if (options_.roles.index == 0) {
     if (options_.checkpoints.empty()) {
       client_->begin();
@@ -223,9 +228,9 @@ void ServedTraining::begin() {
       saver_ = std::make_unique<TableSaver>(*client_, options_.checkpoints, options_.keep);
       steps_ = saver_->resume();
     }
-    agent_->store()->set(kBegun, std::to_string(steps_), deadline);
+    agent_->store()->set(kBegun, std::to_string(steps_), Deadline::after(options_.timeout));
   } else {
-    steps_ = std::stoll(agent_->store()->get(kBegun, deadline));
+    steps_ = std::stoll(agent_->store()->get(kBegun, Deadline::after(patience())));
   }
   pull();
 }
@@ -243,7 +248,7 @@ void ServedTraining::save() {
 void ServedTraining::serve() {
   ARGOSY_CHECK(is_server(), "ps.training", "this process is a worker: it does not serve");
   (void)server_->run(*agent_);
-  agent_->shutdown();
+  agent_->shutdown(patience());
 }
 
 void ServedTraining::pull() {
@@ -287,7 +292,6 @@ void ServedTraining::step() {
 }
 
 void ServedTraining::stop() {
-  const Deadline deadline = Deadline::after(options_.timeout);
   if (saver_ != nullptr && !saver_->wait()) {
     saver_->save(steps_);
     if (!saver_->wait()) {
@@ -297,6 +301,7 @@ void ServedTraining::stop() {
           {options_.checkpoints, {}});
     }
   }
+  const Deadline deadline = Deadline::after(options_.timeout);
   const auto done = [](int worker) { return fmt::format("ps/done/{}", worker); };
   agent_->store()->set(done(options_.roles.index), "1", deadline);
   if (options_.roles.index == 0) {
@@ -305,7 +310,7 @@ void ServedTraining::stop() {
     }
     client_->stop();
   }
-  agent_->shutdown();
+  agent_->shutdown(patience());
 }
 
 }  // namespace argosy::ps

@@ -119,6 +119,7 @@ class ServedTraining final {
   void add_embeddings(torch::nn::Module& model);
   void bind(torch::nn::Module& model);
   void begin();
+  [[nodiscard]] std::chrono::milliseconds patience() const;
 
   TrainingOptions options_;
   const optim::Optimizer optimizer_;

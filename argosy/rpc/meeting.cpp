@@ -219,8 +219,10 @@ std::string Meeting::what_became_of(int rank,
 
 std::string Meeting::look_for(int rank, uint32_t incarnation, const Deadline& deadline) const {
   const std::vector<rendezvous::Departure> all = departures(rank, deadline);
-  if (all.size() >= incarnation) {
-    const rendezvous::Departure& one = all[incarnation - 1];
+  const size_t before =
+      std::max(incarnation, 1U) - 1;  // a card of an earlier version has no number
+  if (all.size() > before) {
+    const rendezvous::Departure& one = all[before];
     return one.lost ? "died (its process ended without leaving the job, or does not answer)"
                     : fmt::format("has left the job{}", one.note.empty() ? "" : ": " + one.note);
   }
