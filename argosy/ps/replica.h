@@ -43,7 +43,7 @@ struct ServerLinks {
 
   /// Says what became of a server; "" when it lives, as far as is known.
   [[nodiscard]] std::string fate_of(int server, std::chrono::milliseconds patience) const;
-  /// Returns the next server behind this one that lives; -1: there is none.
+  /// Returns the next server behind this one that lives, or -1 where none does.
   [[nodiscard]] int next_living() const;
   [[nodiscard]] const std::string& name_of(int server) const {
     return servers[static_cast<size_t>(server)];
@@ -155,7 +155,7 @@ class Replica final {
 
   /// Looks whether the view has changed, or whom it names is gone.
   void look(const ServerLinks& links);
-  /// Makes another server the backup, when there is none. Returns at once.
+  /// Makes another server the backup when there is none. Returns while it becomes one.
   /// Lifetime: the links stay until stop_copying().
   void seek_backup(const ServerLinks& links);
   void stop_copying();
@@ -178,7 +178,6 @@ class Replica final {
     int to = -1;
     uint64_t stream = 0;
     uint64_t sent = 0;
-    friend bool operator==(const Outgoing&, const Outgoing&) = default;
   };
   /// As the backup, or as the one to be.
   struct Incoming {
