@@ -77,7 +77,7 @@ TableSaver::TableSaver(TableClient& client,
     : client_(client), directory_(std::filesystem::absolute(directory).string()), keep_(keep) {
   keep_.validate();
   if (const std::string why = checkpoint::prepare_directory(directory_); !why.empty()) {
-    throw CheckpointError("ps.save", why, {directory_, {}});
+    throw CheckpointError("ps.save", why);  // which begins with the path
   }
 }
 

@@ -180,6 +180,13 @@ TEST_F(Saves, ThatCannotBeWrittenLoseNothing) {
   EXPECT_EQ(whole.size(), 200 * kDim + 200 * 3 + 103);
 }
 
+TEST_F(Saves, IntoAFolderThatCannotBeAreRefusedAtOnce) {
+  TestJob::run(saved_tables(), {.servers = 1, .workers = 1}, [&](TableClient& client, int) {
+    EXPECT_EQ(error_text<CheckpointError>([&] { const TableSaver saver(client, "/proc/none"); }),
+              "[ps.save] /proc/none: cannot create: No such file or directory (ENOENT)");
+  });
+}
+
 TEST_F(Saves, KeepAsManyAsWanted) {
   TestJob::run(saved_tables(), {.servers = 2, .workers = 1}, [&](TableClient& client, int) {
     TableSaver saver(client, path_, {.keep_last = 2});
