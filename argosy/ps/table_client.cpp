@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <iterator>
 #include <optional>
 #include <thread>
@@ -219,10 +220,32 @@ TableClient::Saving TableClient::begin_save(const std::string& folder) {
   (void)ask_all<void>("ps/save", requests);
   Saving saving;
   for (int partition = 0; partition < servers(); ++partition) {
-    saving.push_back(agent_.call_async<std::vector<ShardFile>>(
-        {primary_of(partition).name, kDiskPatience}, "ps/saved", static_cast<uint32_t>(partition)));
+    try {
+      saving.files_.push_back(
+          agent_.call_async<std::vector<ShardFile>>({primary_of(partition).name, kDiskPatience},
+                                                    "ps/saved",
+                                                    static_cast<uint32_t>(partition)));
+    } catch (const rpc::CallError&) {
+      saving.failure_ = std::current_exception();  // the others write all the same
+    }
   }
   return saving;
+}
+
+std::vector<ShardFile> TableClient::Saving::wait() const {
+  std::vector<ShardFile> all;
+  std::exception_ptr failure = failure_;
+  for (const rpc::Future<std::vector<ShardFile>>& one : files_) {
+    try {
+      std::ranges::copy(one.wait(), std::back_inserter(all));
+    } catch (...) {
+      failure = failure ? failure : std::current_exception();
+    }
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+  return all;
 }
 
 void TableClient::load(const std::string& checkpoint) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <span>
@@ -62,7 +63,17 @@ class TableClient final {
   /// worker calls it, before any push.
   void begin();
   /// What the servers write of a save that has begun.
-  using Saving = std::vector<rpc::Future<std::vector<ShardFile>>>;
+  class Saving final {
+   public:
+    /// Returns the files of all shards when no server writes any more; then throws the first
+    /// failure, so that its caller may remove the folder.
+    [[nodiscard]] std::vector<ShardFile> wait() const;
+
+   private:
+    friend class TableClient;
+    std::vector<rpc::Future<std::vector<ShardFile>>> files_{};
+    std::exception_ptr failure_{};  ///< of a server that could not be asked
+  };
   /// Lets the servers write all tables as they are now into a folder that all see under this path.
   /// Returns when each has fixed the moment; pushes that follow change nothing of what is written.
   /// In kSync all servers write the same step. Errors: as pull(); UsageError during a former save.

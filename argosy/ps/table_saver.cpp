@@ -4,7 +4,6 @@
 #include <chrono>
 #include <exception>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -29,10 +28,7 @@ void finish(checkpoint::PendingFolder& folder,
             const TableSet& tables,
             const TableClient::Saving& saving,
             int64_t step) {
-  std::vector<ShardFile> shards;
-  for (const auto& one : saving) {
-    std::ranges::copy(one.wait(), std::back_inserter(shards));
-  }
+  std::vector<ShardFile> shards = saving.wait();
   std::ranges::sort(shards, {}, &ShardFile::shard);
   for (uint32_t shard = 0; shard < kShards; ++shard) {
     ARGOSY_CHECK(shards.size() == kShards && shards[shard].shard == shard,
