@@ -178,6 +178,11 @@ bool bf16_products_need_room() {
   return needed;
 }
 
+bool bf16_products_lose_bits() {
+  static const bool lost = !os::usable_cpu().avx512 || !onednn_may_use("avx512");
+  return lost;
+}
+
 bool openblas_chooses_by_model() {
   return blas_in_use() == Blas::kOpenBlas && os::usable_cpu().avx512 &&
          !env::get("OPENBLAS_CORETYPE").has_value();

@@ -67,6 +67,9 @@ struct FastProducts {
 /// Whether a product of 16-bit matrices is summed in f32 memory of its result's size first: oneDNN
 /// does so on processors with AVX-512 and no instructions for bf16.
 [[nodiscard]] bool bf16_products_need_room();
+/// Whether libtorch rounds to 16 bits at each addition of a product of 16-bit matrices: it does
+/// where oneDNN has no such product, without AVX-512, and is slow too.
+[[nodiscard]] bool bf16_products_lose_bits();
 /// Whether OpenBLAS takes its kernels by the processor's model, of which it may know too little to
 /// see AVX-512, although argosy launch would choose them (OPENBLAS_CORETYPE).
 [[nodiscard]] bool openblas_chooses_by_model();

@@ -13,6 +13,7 @@
 #include "argosy/datasets/pack.h"
 #include "argosy/datasets/row.h"
 #include "argosy/datasets/sets.h"
+#include "argosy/engine/cpu.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/recipes/description.h"
 #include "argosy/recipes/recipes_test_support.h"
@@ -284,8 +285,10 @@ TEST_F(ARun, ComputesInBfloat16WhereItIsToldAndIsEvaluatedAlike) {
   EvaluateSettings evaluation{.weights = path("run")};
   const Json alike = in_job(1, [&] { return evaluate(evaluation); });
   EXPECT_EQ(alike["amp"], "bfloat16");
-  EXPECT_NEAR(
-      alike["result"]["loss"].get<double>(), trained["result"]["eval_loss"].get<double>(), 1e-6);
+  // In batches of another size, which matters where each addition is rounded to 16 bits.
+  EXPECT_NEAR(alike["result"]["loss"].get<double>(),
+              trained["result"]["eval_loss"].get<double>(),
+              engine::bf16_products_lose_bits() ? 1e-3 : 1e-6);
   evaluation.amp = "off";
   const Json otherwise = in_job(1, [&] { return evaluate(evaluation); });
   EXPECT_NE(otherwise["result"]["loss"], alike["result"]["loss"]);

@@ -23,9 +23,9 @@ for part in "${parts[@]}"; do
     ranks) expect '^nccl_conformance: [1-9][0-9]* cases passed' && expect '^devices_processes_test: \[  PASSED  \] 1 ' &&
       expect '^argosy train of 4 virtual ranks on 1, 2 and 3 processes: ([0-9a-f]+) \1 \1$' ;;
     copies) expect '^  copy on the device +[0-9.]+ \[' && expect '^goal: exact: sum of 8 bf16 beside a copy .*(met|missed)$' ;;
-    input) expect '^  argosy +[0-9.]+ \[' && expect '^  bf16, pictures read meanwhile +argosy +[0-9.]+ \[' ;;
-    gpt) expect '^  gpt, bf16 +argosy +[0-9.]+ \[' ;;
-    steps) expect '^  bf16 +argosy +[0-9.]+ \[' ;;
+    input) expect '^  argosy +[0-9.]+ \[' && expect '^  f32, pictures read meanwhile +argosy +[0-9.]+ \[' ;;
+    gpt) expect '^  gpt, f32 +argosy +[0-9.]+ \[' ;;
+    steps) expect '^  f32 +argosy +[0-9.]+ \[' ;;
   esac
 done
 exit $missing

@@ -74,7 +74,7 @@ else
   batch=4 epochs=2 fed=(--rounds 1 --batch 4 --steps 1 --warmup 1)
   steps=(--rounds 1 --batch 2 --side 32 --steps 2 --warmup 1)
   gpt=gpt:layers=2,width=64,vocab_size=100,context=32 gpt_steps=(--rounds 1 --batch 2 --steps 12 --warmup 1)
-  precisions=(bf16)
+  precisions=(f32)  # as fast on every processor
 fi
 export OMP_NUM_THREADS=1
 ours() { # program and its arguments
@@ -212,7 +212,7 @@ part_input() {
     loader "pytorch" "$python" benchmarks/peers/picture_input.py flowers "$jpegs" "${options[@]}" || worst=1
     loader "pytorch on tensors" "$python" benchmarks/peers/picture_input.py flowers "$jpegs" "${options[@]}" --tensors || worst=1
   fi
-  in_turns fed bf16 --pictures "$jpegs" --num_workers "$cores" --seconds 60 "${fed[@]}" || worst=1
+  in_turns fed "${precisions[0]}" --pictures "$jpegs" --num_workers "$cores" --seconds 60 "${fed[@]}" || worst=1
   return $worst
 }
 in_turns() { # part, precision and the options of steps.py, whose later ones win
@@ -223,7 +223,7 @@ in_turns() { # part, precision and the options of steps.py, whose later ones win
 }
 part_gpt() {
   [ $((seconds - SECONDS)) -ge 60 ] || { echo "gpt: no time is left"; return 77; }
-  in_turns gpt bf16 --model "$gpt" --ours "$(find_program bench_sharded_step)" --seconds 180 "${gpt_steps[@]}"
+  in_turns gpt "${precisions[0]}" --model "$gpt" --ours "$(find_program bench_sharded_step)" --seconds 180 "${gpt_steps[@]}"
 }
 part_steps() {
   local worst=0 left=${#precisions[@]} precision share

@@ -13,6 +13,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/engine/autocast.h"
+#include "argosy/engine/cpu.h"
 #include "argosy/text/ops/activation.h"
 #include "argosy/text/ops/causal_attention.h"
 #include "argosy/text/ops/linear.h"
@@ -78,6 +79,10 @@ void expect_same(const Operation& operation,
 }
 
 constexpr double kBf16 = 0.012;  // three roundings to 8 bits
+/// Of products that sum thousands of numbers.
+double of_long_sums() {
+  return engine::bf16_products_lose_bits() ? 0.25 : 0.03;
+}
 
 TEST(TextOps, GeluIsTheFormula) {
   for (const std::vector<int64_t>& sizes :
@@ -261,9 +266,9 @@ TEST(TextOps, TheLossUnderAutocast) {
   EXPECT_NEAR(value.item<double>(), expected.item<double>(), 0.01 * expected.item<double>());
   EXPECT_EQ(weight.grad().scalar_type(), at::kFloat);
   EXPECT_LT((weight.grad() - w.grad()).abs().max().item<double>(),
-            0.03 * w.grad().abs().max().item<double>());
+            of_long_sums() * w.grad().abs().max().item<double>());
   EXPECT_LT((hidden.grad() - x.grad()).abs().max().item<double>(),
-            0.03 * x.grad().abs().max().item<double>());
+            of_long_sums() * x.grad().abs().max().item<double>());
 }
 
 TEST(TextOps, TheLossOf16BitParameters) {
@@ -280,7 +285,7 @@ TEST(TextOps, TheLossOf16BitParameters) {
   EXPECT_NEAR(value.item<double>(), expected.item<double>(), 0.01 * expected.item<double>());
   const auto close = [](const at::Tensor& a, const at::Tensor& b) {
     return a.scalar_type() == at::kBFloat16 &&
-           (a - b).abs().max().item<double>() < 0.03 * b.abs().max().item<double>();
+           (a - b).abs().max().item<double>() < of_long_sums() * b.abs().max().item<double>();
   };
   EXPECT_TRUE(close(weight.grad(), w.grad()));
   EXPECT_TRUE(close(hidden.grad(), x.grad()));

@@ -16,9 +16,15 @@ near() { # WHAT ESTIMATED MEASURED
   echo "$1: estimated $2, measured $3"
   failed=1
 }
+# Without AVX-512 libtorch multiplies 16-bit matrices in plain loops, which takes minutes.
+narrow_too=$(grep -qw avx512bw /proc/cpuinfo && echo yes || echo no)
 check() { # PROCESSES ARGUMENTS…
   local ranks=$1
   shift
+  if [[ $narrow_too = no && "$*" == *bfloat16* ]]; then
+    left_out=$((${left_out:-0} + 1))
+    return
+  fi
   if ! "$argosy" launch --nproc_per_node "$ranks" --log_dir "$scratch/logs" "$argosy" estimate "$@" \
     --measure --json >"$scratch/out" 2>&1; then
     cat "$scratch/out"
@@ -70,5 +76,5 @@ check 2 "${gpt[@]}" --mesh sharding=2 --stage 2 --hosts 2 --virtual_ranks 8 --ac
 unit=$((12 * 192 * 192 * 4))
 check 2 "${gpt[@]}" --mesh sharding=2 --hosts 2
 check 2 "${gpt[@]}" --mesh sharding=2 --hosts 2 "${pure[@]}"
-echo "$compared layouts were compared"
+echo "$compared layouts were compared${left_out:+, and $left_out with bfloat16 left out: no AVX-512}"
 exit "$failed"
