@@ -95,8 +95,10 @@ std::string token_of_several(const LaunchOptions& options, const JobDescription&
   if (job.tls.on && !job.tls.from_files()) {
     (void)rendezvous::make_tls(job.tls, "");  // says that it needs one
   }
+  // Ranks trim what they find.
+  const std::string public_token = options.job_id.empty() ? "job" : "job " + options.job_id;
   if (options.one_output && options.nodes.node_rank > 0) {
-    return "job " + options.job_id;  // node 0 says it
+    return public_token;  // node 0 says it
   }
   fmt::print(
       stderr,
@@ -104,7 +106,7 @@ std::string token_of_several(const LaunchOptions& options, const JobDescription&
       "nodes.\n",
       job.tls.on ? "whoever has a certificate of --tls_ca"
                  : "whoever reaches the port where the nodes meet");
-  return "job " + options.job_id;
+  return public_token;
 }
 
 /// What this launcher's connections need. Ranks ask for the name in the certificate of `host`,
