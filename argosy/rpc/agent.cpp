@@ -27,6 +27,8 @@ using std::chrono::milliseconds;
 /// For questions to the store that need no other worker.
 constexpr std::chrono::seconds kStorePatience{30};
 constexpr std::chrono::hours kForever{24};
+/// How often the store is asked whether a worker that is gone has been started again.
+constexpr milliseconds kLookForSuccessor{100};
 
 bool is_name(std::string_view name) {
   constexpr size_t kLongest = 127;
@@ -147,15 +149,21 @@ class Agent::Impl final {
 
   std::shared_ptr<Peer> peer(const Target& to) {
     const int rank = to.rank >= 0 ? to.rank : rank_of(to.name);
-    const std::lock_guard lock(mutex_);
-    ARGOSY_CHECK(
-        !left_, "rpc.call", "worker \"{}\" has left the job: no calls after shutdown()", name_);
-    std::shared_ptr<Peer>& peer = peers_[rank];
-    if (peer == nullptr || peer->is_gone()) {
-      wire::Card card = meeting_->card(rank, Deadline::after(kStorePatience));
-      if (peer == nullptr || card.incarnation() > peer->card().incarnation()) {
-        peer = std::make_shared<Peer>(std::move(card), caller_);
+    {
+      const std::lock_guard lock(mutex_);
+      ARGOSY_CHECK(
+          !left_, "rpc.call", "worker \"{}\" has left the job: no calls after shutdown()", name_);
+      KnownPeer& known = peers_[rank];
+      if (known.peer != nullptr && (!known.peer->is_gone() || !known.next_look.expired())) {
+        return known.peer;
       }
+      known.next_look = Deadline::after(kLookForSuccessor);
+    }
+    wire::Card card = meeting_->card(rank, Deadline::after(kStorePatience));
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Peer>& peer = peers_[rank].peer;
+    if (peer == nullptr || card.incarnation() > peer->card().incarnation()) {
+      peer = std::make_shared<Peer>(std::move(card), caller_);
     }
     return peer;
   }
@@ -263,7 +271,11 @@ class Agent::Impl final {
   std::shared_ptr<const CallerOptions> caller_;
 
   std::mutex mutex_;
-  std::map<int, std::shared_ptr<Peer>> peers_{};
+  struct KnownPeer {
+    std::shared_ptr<Peer> peer{};
+    Deadline next_look = Deadline::after(milliseconds(0));  ///< for one that has taken its place
+  };
+  std::map<int, KnownPeer> peers_{};
   std::map<std::string, int> ranks_{};
   std::vector<std::weak_ptr<Pending>> calls_{};
   size_t next_look_ = 64;

@@ -127,8 +127,8 @@ int Meeting::rank_of(const std::string& name, const Deadline& deadline) {
 /// times. Each leaves a key too, for the message that names the others.
 void Meeting::await_all(const std::string& what, Gone gone, const Deadline& deadline) {
   const std::string all = what + "/all";
-  store_->set(fmt::format("{}/here/{}", what, rank_), "", deadline);
-  if (store_->add(what + "/count", 1, deadline) == world_size_) {
+  const bool is_first = store_->add(fmt::format("{}/here/{}", what, rank_), 1, deadline) == 1;
+  if (is_first && store_->add(what + "/count", 1, deadline) == world_size_) {
     store_->set(all, "", deadline);
   }
   for (;;) {
@@ -138,10 +138,7 @@ void Meeting::await_all(const std::string& what, Gone gone, const Deadline& dead
     } catch (const TimeoutError&) {  // looks around
     }
     std::vector<int> late = missing(what, Deadline::after(kSlice));
-    std::set<int> lost;
-    for (const rendezvous::Departure& one : job_->departures("rank/", Deadline::after(kSlice))) {
-      lost.insert(rank_of_member(one.member));
-    }
+    const std::set<int> lost = gone_ranks(Deadline::after(kSlice));
     const auto first = std::ranges::find_if(late, [&](int rank) { return lost.contains(rank); });
     if (gone == Gone::kMissed && first != late.end()) {
       throw RendezvousError("rpc.join",
@@ -164,6 +161,22 @@ void Meeting::await_all(const std::string& what, Gone gone, const Deadline& dead
           {.op = what, .group = "rpc", .rank = rank_, .peers = late});
     }
   }
+}
+
+/// Those whose latest process is gone.
+std::set<int> Meeting::gone_ranks(const Deadline& deadline) {
+  std::map<int, uint32_t> ends;
+  for (const rendezvous::Departure& one : job_->departures("rank/", deadline)) {
+    ++ends[rank_of_member(one.member)];
+  }
+  std::set<int> gone;
+  for (const auto& [rank, count] : ends) {
+    const bool has_met = store_->check({card_key(rank)}, deadline);
+    if (!has_met || count >= std::max(card(rank, deadline).incarnation(), 1U)) {
+      gone.insert(rank);
+    }
+  }
+  return gone;
 }
 
 std::vector<int> Meeting::missing(const std::string& what, const Deadline& deadline) const {

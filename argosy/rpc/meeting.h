@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ class Meeting final {
   /// Whether a worker that is gone is one less to wait for, or one too few.
   enum class Gone { kExcused, kMissed };
   void await_all(const std::string& what, Gone gone, const Deadline& deadline);
+  [[nodiscard]] std::set<int> gone_ranks(const Deadline& deadline);
   [[nodiscard]] std::vector<int> missing(const std::string& what, const Deadline& deadline) const;
   [[nodiscard]] std::vector<rendezvous::Departure> departures(int rank,
                                                               const Deadline& deadline) const;
