@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # check_servers.sh ARGOSY PROGRAM: two servers and two workers learn who clicks what, and come to the same figures when
 # a server is killed in the middle; when it is started again and the other one is killed after it; and when a worker is
-# killed, the launcher starts all again, and they go on from a checkpoint. An asynchronous run is repeated.
+# killed, the launcher starts all again, and they go on from a checkpoint. An asynchronous run is repeated, and goes on
+# when a worker is killed, with it or without.
 set -euo pipefail
 argosy=$1 program=$2
 scratch=$(mktemp -d)
@@ -38,6 +39,19 @@ finish() { # NAME
 start calm --
 finish calm
 
+# Two launchers, as on two nodes: a server and a worker each.
+host() { # NODE
+  "$argosy" launch --nnodes 2 --node_rank "$1" --rdzv_endpoint 127.0.0.1:"$port" --server_num 1 --worker_num 1 \
+    --log_dir "host$1" "$program" >"host$1.txt" 2>"host$1.err"
+}
+port=$("$argosy" launch --dry_run true | sed -n 's/.*MASTER_PORT .*:\([0-9]*\).*/\1/p')
+host 1 &
+second=$!
+host 0 || { cat host?.txt host?.err >&2; exit 1; }
+wait "$second" || { cat host?.txt host?.err >&2; exit 1; }
+grep -q '^\[worker 1\] ' host1.txt && { cat host1.txt; exit 1; } # the second worker prints nothing of its own
+diff calm.figures <(sed -n 's/^\[worker 0\] //p' host0.txt) || { echo "two nodes came to another result" >&2; exit 1; }
+
 start disturbed --
 kill_one disturbed PSERVER 'step 200'
 finish disturbed
@@ -62,6 +76,19 @@ grep -q 'restart 1 of 1' restarted.err || { echo "no worker died" >&2; exit 1; }
 [[ $(grep -c 'step 200' restarted.figures) == 1 ]] || { echo "it did not go on from a checkpoint" >&2; exit 1; }
 diff <(tail -n 4 calm.figures) <(tail -n 4 restarted.figures) ||
   { echo "the restart changed the result" >&2; exit 1; }
+
+start lonely --max_restarts 1 -- --mode async
+kill_one lonely TRAINER 'step 200' 1
+kill_one lonely TRAINER 'step 400' 0
+finish lonely
+[[ $(grep -c 'worker [01]: .*; it is started again (1 of 1)' lonely.err) == 2 ]] ||
+  { cat lonely.err; echo "no two workers were started again alone" >&2; exit 1; }
+[[ $(grep -c 'step 600' lonely.figures) == 1 ]] || { echo "the first worker did not make its steps" >&2; exit 1; }
+
+start missed -- --mode async
+kill_one missed TRAINER 'step 200' 1
+finish missed
+grep -q 'worker 1: .*; the others go on without it' missed.err || { echo "no worker was missed" >&2; exit 1; }
 
 start recorded -- --mode async --record order
 finish recorded

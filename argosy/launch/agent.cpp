@@ -155,6 +155,7 @@ void meet_other_nodes(Session& session) {
                       .address = place.address,
                       .pid = ::getpid(),
                       .ranks = job.ranks,
+                      .servers = job.servers.value_or(-1),
                       .nodes = session.options.nodes.nodes,
                       .ips = session.options.nodes.ips,
                       .master_port = job.master_port,

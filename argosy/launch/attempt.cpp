@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "argosy/base/error.h"
 #include "argosy/base/text.h"
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/report.h"
@@ -18,6 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
+using rendezvous::MissedRank;
 
 /// The others usually stop at once, and the report says it all; only when they do not is a first
 /// word needed while they are waited for.
@@ -27,6 +29,9 @@ constexpr auto kNoticeDelay = 300ms;
 bool fails_by_itself(const RankEnd& end) {
   return !end.exit.ok() && (end.exit.signal == 0 || end.exit.signal == SIGABRT);
 }
+
+/// The loop waits no longer than this for a store on another node.
+constexpr auto kForTheStore = 200ms;
 
 /// How often to look whether what the ranks left behind has ended; SIGCHLD tells of most.
 constexpr auto kLeftoverTick = 20ms;
@@ -215,11 +220,14 @@ void Attempt::judge(std::vector<RankEnd> batch) {
   for (RankEnd& end : batch) {
     end.turn = turn_;
     place(end, ranks_.time_of(end));
-    if (!end.exit.ok() && may_be_missed(end)) {
+    if (const MissedRank then = if_killed(end); then != MissedRank::kEndsTheJob) {
       if (replace(end)) {
         continue;
       }
-      end.exit = {};
+      if (then == MissedRank::kIsMissed) {
+        miss(end);
+        end.exit = {};
+      }
     }
     if (!end.exit.ok()) {
       failed.push_back(end);
@@ -237,32 +245,70 @@ void Attempt::judge(std::vector<RankEnd> batch) {
   talk_.tell({.kind = JobEvent::Kind::kFailed, .ends = {ranks_.with_words(first_->end)}});
 }
 
-bool Attempt::may_be_missed(const RankEnd& end) const {
-  const int servers = session_.job.description.servers;
-  const auto ended =
-      std::ranges::count_if(ends_, [&](const RankEnd& other) { return other.rank < servers; });
+MissedRank Attempt::if_killed(const RankEnd& end) const {
   // One that fails by itself has something to say, and the others do too little without it.
-  return end.rank < servers && ended + 1 < servers && !policy_.stopping() && !fails_by_itself(end);
+  if (!session_.job.description.servers || end.exit.ok() || policy_.stopping() ||
+      fails_by_itself(end)) {
+    return MissedRank::kEndsTheJob;
+  }
+  if (const RoleOfRank role = this->role_of(end.rank); role.name == "server") {
+    const auto ended = std::ranges::count_if(
+        ends_, [&](const RankEnd& other) { return this->role_of(other.rank).name == "server"; });
+    return ended + 1 < role.count ? MissedRank::kIsMissed : MissedRank::kEndsTheJob;
+  }
+  try {
+    return rendezvous::if_missed(*session_.meeting_store(),
+                                 start_id(session_.job.description),
+                                 end.rank,
+                                 Deadline::after(kForTheStore));
+  } catch (const Error& error) {
+    session_.say(fmt::format("[launch] {}\n", error.what()));
+    return MissedRank::kEndsTheJob;
+  }
 }
 
-bool Attempt::replace(const RankEnd& server) {
-  const std::string what = fmt::format("[launch] server {}: {}", server.rank, describe(server));
-  int& times = replaced_[server.rank];
+bool Attempt::replace(const RankEnd& killed) {
+  int& times = replaced_[killed.rank];
   // One that was stopped or stood still has been killed, and is not reaped yet.
-  const bool is_gone = server.stopped.empty() && server.hung.empty();
+  const bool is_gone = killed.stopped.empty() && killed.hung.empty();
   if (!is_gone || times >= session_.options.max_restarts) {
-    session_.say(what + "; the others go on without it\n");
     return false;
   }
-  if (const auto error = ranks_.start_again(server.rank, hangs_, leftovers_)) {
-    session_.say(fmt::format("{}; the others go on without it, for {}\n", what, error->text));
+  if (const auto error = ranks_.start_again(killed.rank, hangs_, leftovers_)) {
+    session_.say(error->text);
     return false;
   }
-  session_.say(fmt::format("{}; it is started again ({} of {}), and the others go on meanwhile\n",
-                           what,
-                           ++times,
-                           session_.options.max_restarts));
+  session_.say(fmt::format(
+      "[launch] {}: {}; it is started again ({} of {}), and the others go on meanwhile\n",
+      name_of(killed.rank),
+      describe(killed),
+      ++times,
+      session_.options.max_restarts));
   return true;
+}
+
+void Attempt::miss(const RankEnd& killed) {
+  session_.say(fmt::format(
+      "[launch] {}: {}; the others go on without it\n", name_of(killed.rank), describe(killed)));
+  try {
+    rendezvous::tell_missed(*session_.meeting_store(),
+                            start_id(session_.job.description),
+                            killed.rank,
+                            Deadline::after(kForTheStore));
+  } catch (const Error& error) {  // they wait for it as long as they wait for anybody
+    session_.say(fmt::format("[launch] {}\n", error.what()));
+  }
+}
+
+RoleOfRank Attempt::role_of(int rank) const {
+  const JobDescription& job = session_.job.description;
+  return launch::role_of(job, rank - job.first_rank);
+}
+
+/// Returns "server 0" or "worker 1".
+std::string Attempt::name_of(int rank) const {
+  const RoleOfRank role = this->role_of(rank);
+  return fmt::format("{} {}", role.name, role.index);
 }
 
 /// Says when, by node 0's clock, and on which node the rank of `end` ended.

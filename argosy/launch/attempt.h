@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "argosy/base/wall_clock.h"
+#include "argosy/launch/environment.h"
 #include "argosy/launch/hang_watch.h"
 #include "argosy/launch/job_talk.h"
 #include "argosy/launch/leftovers.h"
@@ -17,6 +18,7 @@
 #include "argosy/launch/restart_policy.h"
 #include "argosy/launch/session.h"
 #include "argosy/launch/stop_policy.h"
+#include "argosy/rendezvous/missed_ranks.h"
 
 namespace argosy::launch {
 
@@ -47,10 +49,15 @@ class Attempt final {
   void suspend_or_resume(int signal);
   void take_ends();
   void judge(std::vector<RankEnd> batch);
-  /// True for a server that was killed while another one lives, which has a copy of what it had.
-  [[nodiscard]] bool may_be_missed(const RankEnd& end) const;
+  /// What becomes of the others of a job with servers when one of its processes was killed. A
+  /// server is missed while another one lives, which has a copy of what it had.
+  [[nodiscard]] rendezvous::MissedRank if_killed(const RankEnd& end) const;
   /// Starts it again, as often as --max_restarts allows. True: the rank has not ended.
-  [[nodiscard]] bool replace(const RankEnd& server);
+  [[nodiscard]] bool replace(const RankEnd& killed);
+  /// Tells all that the others go on without it.
+  void miss(const RankEnd& killed);
+  [[nodiscard]] RoleOfRank role_of(int rank) const;
+  [[nodiscard]] std::string name_of(int rank) const;
   void place(RankEnd& end, std::chrono::steady_clock::time_point at) const;
   void talk(RestartPolicy& restarts);
   void tell_of_spawn_failure(const SpawnError& error);
@@ -68,7 +75,7 @@ class Attempt final {
   int64_t turn_ = 0;                        ///< The round of the loop.
   std::vector<RankEnd> ends_{};             ///< The ends of our ranks, in order.
   std::optional<RankEnd> spawn_failure_{};  ///< The end of the rank that could not start.
-  std::map<int, int> replaced_{};           ///< How often each server was started again.
+  std::map<int, int> replaced_{};           ///< How often each rank was started again alone.
   std::optional<FirstFailure> first_{};
   WallClock wall_{};  ///< It is set again at the first end, so that later ends keep their order.
   std::optional<int> sent_{};  ///< The last signal that the ranks got from us.

@@ -115,15 +115,13 @@ void set_paddles(Variables& env, const JobDescription& job, int local_rank) {
 /// Paddle's variables of a job with servers, where they differ from those of one without.
 void set_paddles_servers(Variables& env, const JobDescription& job, int local_rank) {
   const RoleOfRank role = role_of(job, local_rank);
-  const auto workers = job.endpoints.begin() + job.servers;
-  const std::string& own = job.endpoints.at(static_cast<size_t>(local_rank));
+  const EndpointsByRole all = endpoints_by_role(job);
+  const std::string& own = job.endpoints.at(static_cast<size_t>(job.first_rank + local_rank));
   const size_t colon = own.rfind(':');
   const bool serves = role.name == "server";
-  env.set("PADDLE_PSERVERS_IP_PORT_LIST",
-          fmt::format("{}", fmt::join(job.endpoints.begin(), workers, ",")));
-  env.set("PADDLE_TRAINER_ENDPOINTS",
-          fmt::format("{}", fmt::join(workers, job.endpoints.end(), ",")));
-  env.set("PADDLE_TRAINERS_NUM", static_cast<int>(job.endpoints.end() - workers));
+  env.set("PADDLE_PSERVERS_IP_PORT_LIST", fmt::format("{}", fmt::join(all.servers, ",")));
+  env.set("PADDLE_TRAINER_ENDPOINTS", fmt::format("{}", fmt::join(all.workers, ",")));
+  env.set("PADDLE_TRAINERS_NUM", static_cast<int>(all.workers.size()));
   env.set("TRAINING_ROLE", serves ? "PSERVER" : "TRAINER");
   env.set("PADDLE_ROLE", serves ? "PSERVER" : "TRAINER");
   env.set("POD_IP", own.substr(0, colon));
@@ -191,6 +189,11 @@ void set_ours(Variables& env, const JobDescription& job, int local_rank) {
   if (!docs_folder().empty()) {
     env.set("ARGOSY_DOCS", docs_folder());
   }
+  if (job.servers) {
+    env.set("ARGOSY_RANK", rank);  // RANK is that among the servers or the workers
+  } else {
+    env.remove("ARGOSY_RANK");
+  }
   if (job.log_dir.empty()) {
     env.remove("ARGOSY_LOG_DIR");
   } else {
@@ -199,14 +202,15 @@ void set_ours(Variables& env, const JobDescription& job, int local_rank) {
   if (job.prefix_has_rank) {
     env.set(
         "ARGOSY_LINE_PREFIX",  // see Rank; the log omits it
-        job.servers == 0
+        !job.servers
             ? fmt::format("rank {}", rank)
             : fmt::format("{} {}", role_of(job, local_rank).name, role_of(job, local_rank).index));
   } else {
     env.remove("ARGOSY_LINE_PREFIX");
   }
   // One rank only may redraw a line: two would overwrite each other's.
-  const bool bar = job.bar && rank == job.servers;
+  const bool bar =
+      job.bar && local_rank == job.servers.value_or(0) && role_of(job, local_rank).index == 0;
   env.set_default("ARGOSY_PROGRESS", bar ? "tty" : "plain");
   if (bar && job.columns > 0) {
     env.set_default("COLUMNS", job.columns);
@@ -324,22 +328,58 @@ Share threads_of_a_rank(const JobDescription& job) {
           .bound = bound};
 }
 
+namespace {
+
+struct NodeRanks {
+  int servers;
+  int ranks;
+};
+
+/// Of each node of a job with servers.
+std::vector<NodeRanks> nodes_of(const JobDescription& job) {
+  std::vector<NodeRanks> nodes;
+  for (size_t i = 0; i < job.ranks_of_nodes.size(); ++i) {
+    nodes.push_back({job.servers_of_nodes.at(i), job.ranks_of_nodes[i]});
+  }
+  return nodes.empty() ? std::vector<NodeRanks>{{job.servers.value_or(0), job.ranks}} : nodes;
+}
+
+}  // namespace
+
 RoleOfRank role_of(const JobDescription& job, int local_rank) {
-  if (job.servers == 0) {
+  if (!job.servers) {
     return {.name = job.role,
             .index = job.first_rank + local_rank,
             .count = job.world_size,
             .local_index = job.local_offset + local_rank,
             .local_count = local_world_size(job)};
   }
-  const bool serves = local_rank < job.servers;
-  const int index = serves ? local_rank : local_rank - job.servers;
-  const int count = serves ? job.servers : job.ranks - job.servers;
-  return {.name = serves ? "server" : "worker",
-          .index = index,
-          .count = count,
-          .local_index = index,
-          .local_count = count};
+  const bool serves = local_rank < *job.servers;
+  const int local_index = serves ? local_rank : local_rank - *job.servers;
+  RoleOfRank role{.name = serves ? "server" : "worker",
+                  .index = local_index,
+                  .count = 0,
+                  .local_index = local_index};
+  const std::vector<NodeRanks> nodes = nodes_of(job);
+  for (size_t node = 0; node < nodes.size(); ++node) {
+    const int there = serves ? nodes[node].servers : nodes[node].ranks - nodes[node].servers;
+    role.count += there;
+    const auto place = static_cast<int>(node) - (nodes.size() > 1 ? job.node_rank : 0);
+    role.index += place < 0 ? there : 0;
+    role.local_count = place == 0 ? there : role.local_count;
+  }
+  return role;
+}
+
+EndpointsByRole endpoints_by_role(const JobDescription& job) {
+  EndpointsByRole all;
+  auto next = job.endpoints.begin();
+  for (const NodeRanks& node : nodes_of(job)) {
+    all.servers.insert(all.servers.end(), next, next + node.servers);
+    all.workers.insert(all.workers.end(), next + node.servers, next + node.ranks);
+    next += node.ranks;
+  }
+  return all;
 }
 
 std::string start_id(const JobDescription& job) {
@@ -367,7 +407,7 @@ std::vector<std::string> rank_environment(const JobDescription& job,
   Variables env(inherited);
   set_torchruns(env, job, local_rank);
   set_paddles(env, job, local_rank);
-  if (job.servers > 0) {
+  if (job.servers) {
     set_paddles_servers(env, job, local_rank);
   }
   set_paddles_devices(env, job, local_rank);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,13 +22,15 @@ struct JobDescription {
   int world_size = 1;
   int node_rank = 0;
   int nodes = 1;
-  int servers = 0;  ///< of the ranks of this node, the first; the others are then workers
+  /// Of the ranks of this node, the first; the others are then workers. nullopt: none serves.
+  std::optional<int> servers{};
   std::string run_id{};
   std::string host = "127.0.0.1";         ///< this node's address
   std::string master_host = "127.0.0.1";  ///< node 0's
   uint16_t master_port = 0;               ///< held on node 0 for a store that rank 0 may host
   std::vector<std::string> endpoints{};   ///< "host:port" of every rank, held (Paddle's endpoints)
   std::vector<int> ranks_of_nodes{};      ///< by node rank; empty: this node's are all
+  std::vector<int> servers_of_nodes{};    ///< likewise
   std::string store{};                    ///< "host:port" of our store; empty without one
   std::string token{};                    ///< secret; never printed
   rendezvous::TlsChoice tls{};
@@ -65,6 +68,13 @@ struct RoleOfRank {
   int local_count = 1;
 };
 [[nodiscard]] RoleOfRank role_of(const JobDescription& job, int local_rank);
+
+/// The endpoints of a job with servers.
+struct EndpointsByRole {
+  std::vector<std::string> servers{};
+  std::vector<std::string> workers{};
+};
+[[nodiscard]] EndpointsByRole endpoints_by_role(const JobDescription& job);
 
 /// Returns LOCAL_WORLD_SIZE.
 [[nodiscard]] inline int local_world_size(const JobDescription& job) {

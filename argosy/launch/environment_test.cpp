@@ -169,6 +169,40 @@ TEST(RankEnvironment, ServersAndWorkersHaveTheVariablesOfPaddles) {
   EXPECT_EQ(line_prefix("[${role_name} ${rank}] ", job, 2), "[worker 1] ");
 }
 
+TEST(RankEnvironment, RolesAreCountedOverTheNodes) {
+  JobDescription job = job_of_two();  // node 1: a server and two workers
+  job.nodes = 3;
+  job.node_rank = 1;
+  job.first_rank = 2;
+  job.ranks = 3;
+  job.world_size = 6;
+  job.servers = 1;
+  job.ranks_of_nodes = {2, 3, 1};
+  job.servers_of_nodes = {1, 1, 0};
+  job.endpoints = {"a:1", "a:2", "b:1", "b:2", "b:3", "c:1"};
+  const Map server = environment(job, 0);
+  EXPECT_EQ(server.at("PADDLE_PSERVERS_IP_PORT_LIST"), "a:1,b:1");
+  EXPECT_EQ(server.at("PADDLE_TRAINER_ENDPOINTS"), "a:2,b:2,b:3,c:1");
+  EXPECT_EQ(server.at("PADDLE_TRAINERS_NUM"), "4");
+  EXPECT_EQ(server.at("POD_IP") + ":" + server.at("PADDLE_PORT"), "b:1");
+  EXPECT_EQ(line_prefix("${role_name} ${rank}", job, 0), "server 1");
+  EXPECT_EQ(line_prefix("${role_name} ${rank}", job, 2), "worker 2");
+  const RoleOfRank worker = role_of(job, 2);
+  EXPECT_EQ(worker.count, 4);
+  EXPECT_EQ(worker.local_index, 1);
+  EXPECT_EQ(worker.local_count, 2);
+  EXPECT_EQ(environment(job, 2).at("PADDLE_TRAINER_ID"), "2");
+  EXPECT_EQ(environment(job, 2).at("RANK") + environment(job, 2).at("WORLD_SIZE"), "24");
+  EXPECT_EQ(environment(job, 2).at("ARGOSY_RANK"), "4");
+
+  job.node_rank = 2;  // a worker alone
+  job.first_rank = 5;
+  job.ranks = 1;
+  job.servers = 0;
+  EXPECT_EQ(line_prefix("${role_name} ${rank}", job, 0), "worker 3");
+  EXPECT_EQ(environment(job, 0).at("TRAINING_ROLE"), "TRAINER");
+}
+
 TEST(RankEnvironment, PlaceReplacesTuningGivesWay) {
   const Map map = environment(job_of_two(),
                               0,

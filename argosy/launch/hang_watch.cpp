@@ -84,7 +84,7 @@ std::optional<os::Stopped> HangWatch::look_at(size_t local) const {
 
 std::optional<int64_t> HangWatch::process_that_joined(size_t local) const {
   try {
-    return rendezvous::process_of_rank(*store(),
+    return rendezvous::process_of_rank(*session_.meeting_store(),
                                        start_id(session_.job.description),
                                        ranks_[local].number(),
                                        Deadline::after(kForAWord));
@@ -115,7 +115,7 @@ void HangWatch::note(size_t local, const std::optional<os::Stopped>& now) {
   if (!now) {
     if (known && !known->word.empty()) {
       try {
-        (void)store()->remove(known->word, Deadline::after(kForAWord));
+        (void)session_.meeting_store()->remove(known->word, Deadline::after(kForAWord));
       } catch (const Error& error) {
         log::debug("{}", error.what());
       }
@@ -134,11 +134,6 @@ void HangWatch::note(size_t local, const std::optional<os::Stopped>& now) {
   }
 }
 
-/// Where our ranks meet.
-std::shared_ptr<rendezvous::Store> HangWatch::store() const {
-  return session_.met ? session_.met->store : session_.store->local();
-}
-
 /// For the other ranks, who cannot tell one that is stopped from one that died.
 void HangWatch::leave_word(size_t local) {
   StoppedRank& stopped = *stopped_[local];
@@ -146,7 +141,7 @@ void HangWatch::leave_word(size_t local) {
     return;
   }
   try {
-    stopped.word = rendezvous::tell_stopped(*store(),
+    stopped.word = rendezvous::tell_stopped(*session_.meeting_store(),
                                             start_id(session_.job.description),
                                             ranks_[local].number(),
                                             describe(stopped.how),

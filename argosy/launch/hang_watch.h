@@ -54,7 +54,6 @@ class HangWatch final {
   [[nodiscard]] std::optional<int64_t> process_that_joined(size_t local) const;
   void note(size_t local, const std::optional<os::Stopped>& now);
   void leave_word(size_t local);
-  [[nodiscard]] std::shared_ptr<rendezvous::Store> store() const;
   [[nodiscard]] RankEnd end_stopped(size_t local);
   void kill_who_hangs_on();
 

@@ -189,7 +189,7 @@ void settle_logs(const LaunchOptions& options, Job& job) {
   job.logs = {.layout = options.layout,
               .folder = run_folder(options, job.description),
               .overwrite = options.log_overwrite,
-              .servers = options.servers,
+              .servers = options.servers.value_or(0),
               .redirects = options.redirects,
               .tee = options.tee,
               .out_filters = options.out_filters,
@@ -283,8 +283,10 @@ void take_place(Job& job, const JobPlan& plan, int node, const std::string& stor
   what.first_rank = here.first_rank;
   what.world_size = plan.world_size();
   what.ranks_of_nodes.clear();
+  what.servers_of_nodes.clear();
   for (const JobPlan::Node& node_of_job : plan.nodes) {
     what.ranks_of_nodes.push_back(node_of_job.ranks);
+    what.servers_of_nodes.push_back(node_of_job.servers);
   }
   what.node_rank = node;
   what.nodes = static_cast<int>(plan.nodes.size());

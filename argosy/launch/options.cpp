@@ -88,6 +88,51 @@ void refuse_what_is_not_here(const GivenOptions& given) {
   }
 }
 
+/// Whose of these this node starts.
+int count_here(const Given& given) {
+  int count = 0;
+  for (const values::HostPort& one : values::endpoints(given)) {
+    const Result<bool> ours = os::is_this_host(one.host);
+    count += ours.ok() && *ours ? 1 : 0;
+  }
+  return count;
+}
+
+/// Makes --ips of --servers and --workers, which name the nodes as often as they have processes.
+void read_server_lists(GivenOptions& given) {
+  const std::optional<Given> servers = given.find("servers");
+  const std::optional<Given> workers = given.find("workers");
+  if (!servers && !workers) {
+    return;
+  }
+  if (!servers || !workers) {
+    throw UsageError("launch.options",
+                     fmt::format("{} {}: expected --servers and --workers, with HOST:PORT of each",
+                                 servers ? servers->source : workers->source,
+                                 servers ? servers->value : workers->value));
+  }
+  for (const char* other : {"server_num", "worker_num", "ips", "hostfile"}) {
+    if (const std::optional<Given> both = given.find(other)) {
+      throw UsageError(
+          "launch.options",
+          fmt::format("{} and {} both say what starts where", servers->source, both->source));
+    }
+  }
+  std::vector<std::string> hosts;
+  for (const Given* list : {&*servers, &*workers}) {
+    for (const values::HostPort& one : values::endpoints(*list)) {
+      if (std::ranges::count(hosts, one.host) == 0) {
+        hosts.push_back(one.host);
+      }
+    }
+  }
+  given.set("server_num", {std::to_string(count_here(*servers)), servers->source});
+  given.set("worker_num", {std::to_string(count_here(*workers)), workers->source});
+  if (hosts.size() > 1) {
+    given.set("ips", {fmt::format("{}", fmt::join(hosts, ",")), servers->source});
+  }
+}
+
 /// --run_mode ps, or a number of servers or workers.
 void read_servers(const GivenOptions& given, LaunchOptions& options) {
   const std::optional<Given> mode = given.find("run_mode");
@@ -95,21 +140,24 @@ void read_servers(const GivenOptions& given, LaunchOptions& options) {
       (!mode || strings::to_lower(mode->value) != "ps")) {
     return;
   }
+  const int fewest = options.nodes.nodes > 1 ? 0 : 1;  // a node may have workers alone
   const auto number = [&](std::string_view key) {
     constexpr int kMost = 4096;
     const std::optional<Given> found = given.find(key);
-    return found ? integer(*found, 1, kMost) : 1;
+    return static_cast<int>(found ? integer(*found, fewest, kMost) : 1);
   };
-  options.servers = static_cast<int>(number("server_num"));
-  const auto workers = number("worker_num");
-  if (given.has("nproc_per_node") || options.nodes.nodes > 1) {
+  const int servers = number("server_num");
+  const int workers = number("worker_num");
+  if (given.has("nproc_per_node")) {
     throw UsageError("launch.options",
-                     given.has("nproc_per_node")
-                         ? "--nproc_per_node and --server_num contradict each other: give "
-                           "--server_num and --worker_num"
-                         : "servers and workers start on one node so far");
+                     "--nproc_per_node and --server_num contradict each other: give --server_num "
+                     "and --worker_num");
   }
-  options.nproc_per_node = std::to_string(options.servers + workers);
+  if (servers + workers == 0) {
+    throw UsageError("launch.options", "this node starts no server and no worker");
+  }
+  options.servers = servers;
+  options.nproc_per_node = std::to_string(servers + workers);
   if (!given.has("log_line_prefix_template")) {
     options.line_prefix = "[${role_name} ${rank}] ";
   }
@@ -139,8 +187,9 @@ rendezvous::TlsChoice tls_choice(const GivenOptions& given) {
                                  .name = text("tls_name")});
 }
 
-LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
+LaunchOptions resolve(GivenOptions given, Dialect dialect) {
   LaunchOptions options = defaults(dialect);
+  read_server_lists(given);
   const Reader read(given);
   read.text("nproc_per_node", options.nproc_per_node);
   const std::optional<Given> file = given.find("hostfile");

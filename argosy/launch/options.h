@@ -42,7 +42,7 @@ struct LaunchOptions {
       false;  ///< if nproc_per_node is empty: one rank for each visible GPU, if there are any
   std::vector<int> gpus{};  ///< numbers of this machine's GPUs; empty: all that are visible
   std::vector<std::pair<std::string, std::string>> env{};  ///< --env, for all ranks
-  int servers = 0;  ///< of the ranks, the first: --server_num
+  std::optional<int> servers{};  ///< of the ranks, the first: --server_num; nullopt: no such job
   std::string role = "default";
   uint16_t master_port = 0;  ///< port of rank 0's own store; 0: any free port
   NodeOptions nodes{};

@@ -125,23 +125,55 @@ TEST(LaunchOptions, ServersAreTheFirstRanks) {
     words.push_back("./train");
     const LaunchOptions options =
         parse_launch(words, [](const char*) { return std::nullopt; }).options;
-    return fmt::format("{} of {}", options.servers, options.nproc_per_node);
+    return fmt::format("{} of {}{}",
+                       options.servers.value_or(-1),
+                       options.nproc_per_node,
+                       options.nodes.ips.empty() ? "" : ", first at " + options.nodes.ips.front());
   };
   EXPECT_EQ(read({"--run_mode", "ps"}), "1 of 2");
   EXPECT_EQ(read({"--server_num=2", "--worker_num=3"}), "2 of 5");
   EXPECT_EQ(read({"--trainer_num", "3"}), "1 of 4");
   EXPECT_EQ(read({"--server_num=2", "--run_mode", "PS"}), "2 of 3");
-  EXPECT_EQ(read({}), "0 of ");
+  EXPECT_EQ(read({}), "-1 of ");
   EXPECT_THAT(refusal({"--server_num=0", "x"}), HasSubstr("--server_num"));
   EXPECT_THAT(refusal({"--server_num=1", "-n", "4", "x"}), HasSubstr("contradict each other"));
-  EXPECT_THAT(refusal({"--server_num=1", "--nnodes=2", "--master=a:1", "--node_rank=0", "x"}),
-              HasSubstr("one node so far"));
+}
+
+TEST(LaunchOptions, ServersMayLieOnOneNodeAndWorkersOnAnother) {
+  const auto read = [](std::vector<std::string> words) {
+    words.push_back("./train");
+    const LaunchOptions options =
+        parse_launch(words, [](const char*) { return std::nullopt; }).options;
+    return fmt::format("{} of {} on {} nodes: {}",
+                       options.servers.value_or(-1),
+                       options.nproc_per_node,
+                       options.nodes.nodes,
+                       fmt::join(options.nodes.ips, " "));
+  };
+  const std::vector<std::string> two{"--nnodes=2", "--master=a:1"};
+  const auto of_two = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), two.begin(), two.end());
+    return words;
+  };
+  EXPECT_EQ(read(of_two({"--server_num=0", "--worker_num=3"})), "0 of 3 on 2 nodes: ");
+  EXPECT_EQ(read(of_two({"--server_num=2", "--worker_num=0"})), "2 of 2 on 2 nodes: ");
+  EXPECT_THAT(refusal(of_two({"--server_num=0", "--worker_num=0", "x"})),
+              HasSubstr("no server and no worker"));
+  // Paddle's lists: 127.0.0.1 is this node, 192.0.2.1 nobody's.
+  EXPECT_EQ(read({"--servers=127.0.0.1:1,192.0.2.1:1", "--workers=127.0.0.1:2,127.0.0.1:3"}),
+            "1 of 3 on 2 nodes: 127.0.0.1 192.0.2.1");
+  EXPECT_EQ(read({"--servers=192.0.2.1:1", "--trainers=127.0.0.1:2,127.0.0.1:3"}),
+            "0 of 2 on 2 nodes: 192.0.2.1 127.0.0.1");
+  EXPECT_EQ(read({"--servers=127.0.0.1:1", "--workers=127.0.0.1:2"}), "1 of 2 on 1 nodes: ");
+  EXPECT_EQ(refusal({"--servers=a:1", "x"}),
+            "[launch.options] --servers a:1: expected --servers and --workers, with HOST:PORT of "
+            "each");
+  EXPECT_THAT(refusal({"--servers=a:1", "--workers=a:2", "--server_num=1", "x"}),
+              HasSubstr("--servers and --server_num both say what starts where"));
+  EXPECT_THAT(refusal({"--servers=:1", "--workers=a:2", "x"}), HasSubstr("expected host:port"));
 }
 
 TEST(LaunchOptions, WhatOtherLaunchersKnowIsNoTypingError) {
-  EXPECT_EQ(refusal({"--servers", "a:1,b:1", "./train"}),
-            "[launch.options] --servers is refused: servers and workers start on one node so far: "
-            "say how many, by --server_num and --worker_num");
   EXPECT_THAT(refusal({"--run_mode=ps-heter", "x"}), HasSubstr("expected collective, ps or rpc"));
   EXPECT_THAT(refusal({"--heter_worker_num=1", "x"}), HasSubstr("are part of Paddle"));
   EXPECT_THAT(refusal({"--coordinator_num=1", "x"}), HasSubstr("coordinators of federated"));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -62,8 +63,8 @@ std::optional<SpawnError> Ranks::start_again(int rank, HangWatch& hangs, Leftove
   const int local = rank - session_.job.description.first_rank;
   Rank& place = ranks_.at(static_cast<size_t>(local));
   place.signal_group(SIGKILL);
-  place.output().forward_rest();
-  Result<Rank> again = spawn(local, os::environ_list(), hangs, LogFile::Start::kAtTheEnd);
+  finish_output(place);
+  Result<Rank> again = spawn_again(local, hangs);
   if (!again.ok()) {
     return explain_spawn(session_.job.program.args.front(), again.failure());
   }
@@ -71,6 +72,15 @@ std::optional<SpawnError> Ranks::start_again(int rank, HangWatch& hangs, Leftove
   std::construct_at(&place, *std::move(again));
   leftovers.add(place);
   return std::nullopt;
+}
+
+/// The others live: nothing that happens here ends their launcher.
+Result<Rank> Ranks::spawn_again(int local, HangWatch& hangs) {
+  try {
+    return spawn(local, os::environ_list(), hangs, LogFile::Start::kAtTheEnd);
+  } catch (const std::exception& error) {
+    return Failure{.what = error.what()};
+  }
 }
 
 Result<Rank> Ranks::spawn(int local,
@@ -179,10 +189,14 @@ void Ranks::forward_output() {
 
 void Ranks::finish_output() {
   for (Rank& rank : ranks_) {
-    rank.output().forward_rest();
-    session_.logs_cut = session_.logs_cut || rank.output().logs_cut();
-    session_.errors_shown = session_.errors_shown || rank.output().errors_shown();
+    finish_output(rank);
   }
+}
+
+void Ranks::finish_output(Rank& rank) {
+  rank.output().forward_rest();
+  session_.logs_cut = session_.logs_cut || rank.output().logs_cut();
+  session_.errors_shown = session_.errors_shown || rank.output().errors_shown();
 }
 
 std::vector<RankEnd> Ranks::reap() {

@@ -62,6 +62,8 @@ class Ranks final {
   [[nodiscard]] RankEnd end_of_unstarted(const SpawnError& error) const;
 
  private:
+  void finish_output(Rank& rank);
+  [[nodiscard]] Result<Rank> spawn_again(int local, HangWatch& hangs);
   [[nodiscard]] Result<Rank> spawn(int local,
                                    const std::vector<std::string>& inherited,
                                    HangWatch& hangs,

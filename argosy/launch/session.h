@@ -43,6 +43,10 @@ struct Session {
   bool errors_shown = false;        ///< ranks wrote to standard error
   std::optional<int> stopped_by{};  ///< a signal that came while the launchers said goodbye
 
+  /// Returns the store where the ranks meet.
+  [[nodiscard]] std::shared_ptr<rendezvous::Store> meeting_store() const {
+    return met ? met->store : store->local();
+  }
   void say(const std::string& text) { output.say(text); }
   /// Prints a message that every launcher would print. If they share one output, only node 0 prints
   /// it.

@@ -202,13 +202,12 @@ std::string describe_start(const Job& job, StartDetail detail) {
                          of_all,
                          threads > 0 ? plural(threads, "thread") : "threads as they choose")},
             {"program", shown(secrets::hidden(job.program.args))}};
-  if (what.servers > 0) {
-    const auto workers = what.endpoints.begin() + what.servers;
-    rows.emplace_back("server_num", std::to_string(what.servers));
-    rows.emplace_back("servers",
-                      fmt::format("{}", fmt::join(what.endpoints.begin(), workers, ",")));
-    rows.emplace_back("worker_num", std::to_string(what.ranks - what.servers));
-    rows.emplace_back("workers", fmt::format("{}", fmt::join(workers, what.endpoints.end(), ",")));
+  if (what.servers) {
+    const EndpointsByRole all = endpoints_by_role(what);
+    rows.emplace_back("server_num", std::to_string(all.servers.size()));
+    rows.emplace_back("servers", fmt::format("{}", fmt::join(all.servers, ",")));
+    rows.emplace_back("worker_num", std::to_string(all.workers.size()));
+    rows.emplace_back("workers", fmt::format("{}", fmt::join(all.workers, ",")));
   }
   if (what.node.gpus > 0) {
     rows.emplace_back("GPUs",

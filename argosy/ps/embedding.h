@@ -26,7 +26,9 @@ struct EmbeddingOptions {
   float initial_range = 1e-4F;  ///< Paddle's `sparse_initial_range`
   uint64_t seed = 0;
   Entry entry{};
+  /// Keeps shows, clicks and days of each row, for ServedTraining::shrink().
   bool statistics = false;
+  ShrinkOptions shrink{};
   /// An id whose row is zeros and never changes. Source: torch.nn.Embedding.
   std::optional<int64_t> padding_idx{};
 };

@@ -1,5 +1,7 @@
 #include "argosy/ps/entry.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 
 #include "argosy/base/check.h"
@@ -55,6 +57,21 @@ bool Entry::admits(const Push& push, uint32_t& sights) const {
     }
   }
   return true;
+}
+
+std::string Entry::describe() const {
+  switch (kind_) {
+    case Kind::kAlways:
+      return "";
+    case Kind::kCount:
+      return fmt::format("at push {}", pushes_);
+    case Kind::kProbability:
+      return fmt::format("with probability {}", probability_);
+    case Kind::kShowClick:
+      return fmt::format(
+          "at a score of {} ({} a show, {} a click)", score_.score, score_.nonclick, score_.click);
+  }
+  return "";
 }
 
 }  // namespace argosy::ps

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace argosy::ps {
 
@@ -34,6 +35,8 @@ class Entry final {
   [[nodiscard]] bool admits(const Push& push, uint32_t& sights) const;
   /// True if ids without a row are possible.
   [[nodiscard]] bool waits() const { return kind_ != Kind::kAlways; }
+  /// "at push 3"; "" where no id waits.
+  [[nodiscard]] std::string describe() const;
 
  private:
   enum class Kind { kAlways, kCount, kProbability, kShowClick };

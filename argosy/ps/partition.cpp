@@ -15,7 +15,8 @@ Partition::Partition(TableSet tables, const PartitionOptions& options)
     : tables_(std::move(tables)),
       options_(options),
       range_(shards_of(options.number, options.count)),
-      pushes_(static_cast<size_t>(options.workers)),
+      pace_(static_cast<size_t>(options.workers)),
+      upkeeps_(static_cast<size_t>(options.workers)),
       collected_(static_cast<size_t>(options.workers)) {
   for (const SparseOptions& table : tables_.sparse) {
     std::vector<RowTable>& shards = sparse_.emplace_back();
@@ -39,7 +40,7 @@ Partition::Partition(TableSet tables, const PartitionOptions& options)
 }
 
 bool Partition::is_fresh() const {
-  return std::ranges::count(pushes_, uint64_t{0}) == options_.workers;
+  return pace_.none_has_pushed();
 }
 
 void Partition::check_fresh() const {
@@ -49,18 +50,17 @@ void Partition::check_fresh() const {
                options_.number);
 }
 
-void Partition::restore(int shard,
-                        std::span<const SavedRows> rows,
-                        std::span<const SavedDense> dense) {
-  ARGOSY_CHECK(shard >= range_.first && shard < range_.last && rows.size() == sparse_.size(),
+void Partition::restore(int shard, uint32_t table, const SavedRows& rows) {
+  ARGOSY_CHECK(shard >= range_.first && shard < range_.last && table < sparse_.size(),
                "ps.request",
-               "partition {} has no shard {} of {} tables",
+               "partition {} has no shard {} of table {}",
                options_.number,
                shard,
-               rows.size());
-  for (uint32_t table = 0; table < rows.size(); ++table) {
-    this->shard(table, shard).restore(rows[table]);
-  }
+               table);
+  this->shard(table, shard).restore(rows);
+}
+
+void Partition::restore(std::span<const SavedDense> dense) {
   for (const SavedDense& one : dense) {
     const auto here = std::ranges::find(dense_here_, one.number);
     DenseNumbers* const mine = here == dense_here_.end()
@@ -78,38 +78,41 @@ void Partition::restore(int shard,
 
 void Partition::restore(const TableFiles& saved) {
   check_fresh();
-  const std::vector<int> shards = dense_shards(tables_.dense);
   for (int shard = range_.first; shard < range_.last; ++shard) {
-    std::vector<SavedRows> rows;
     for (uint32_t table = 0; table < sparse_.size(); ++table) {
-      rows.push_back(saved.rows(table, shard));
+      restore(shard, table, saved.rows(table, shard));
     }
-    std::vector<SavedDense> dense;
-    for (const size_t number : dense_here_) {
-      if (shards[number] == shard) {
-        dense.push_back({.number = number, .values = saved.dense(number)});
-      }
-    }
-    restore(shard, rows, dense);
   }
+  std::vector<SavedDense> dense;
+  for (const size_t number : dense_here_) {
+    dense.push_back({.number = number, .values = saved.dense(number)});
+  }
+  restore(dense);
 }
 
 PartitionState Partition::state() const {
-  PartitionState state{.pushes = pushes_, .updates = updates_};
+  PartitionState state{.upkeeps = upkeeps_, .updates = updates_};
   for (size_t worker = 0; worker < collected_.size(); ++worker) {
-    state.pushes[worker] -= collected_[worker].size();  // restore() takes them as pushes
+    // restore() takes those that are collected as pushes.
+    state.pushes.push_back(pace_.pushes_of(worker) - collected_[worker].size());
+    for (const PushRequest& request : collected_[worker]) {
+      state.upkeeps[worker] -= request.upkeep.is_any() ? 1 : 0;
+    }
     std::ranges::copy(collected_[worker], std::back_inserter(state.collected));
   }
   return state;
 }
 
 void Partition::restore(const PartitionState& state) {
-  ARGOSY_CHECK(state.pushes.size() == pushes_.size(),
+  ARGOSY_CHECK(state.pushes.size() == pace_.size() && state.upkeeps.size() == pace_.size(),
                "ps.request",
                "expected what {} workers have pushed, got {}",
-               pushes_.size(),
+               pace_.size(),
                state.pushes.size());
-  pushes_ = state.pushes;
+  for (size_t worker = 0; worker < pace_.size(); ++worker) {
+    pace_.set(worker, state.pushes[worker]);
+  }
+  upkeeps_ = state.upkeeps;
   updates_ = state.updates;
   for (const PushRequest& request : state.collected) {
     push(request);
@@ -216,12 +219,12 @@ void Partition::check(const PushRequest& request) const {
 }
 
 void Partition::push(const PushRequest& request) {
-  ARGOSY_CHECK(request.worker < pushes_.size(),
+  ARGOSY_CHECK(request.worker < pace_.size(),
                "ps.request",
                "there is no worker {}: there are {}",
                request.worker,
-               pushes_.size());
-  uint64_t& pushes = pushes_[request.worker];
+               pace_.size());
+  const uint64_t pushes = pace_.pushes_of(request.worker);
   if (request.number < pushes) {
     return;
   }
@@ -238,11 +241,11 @@ void Partition::push(const PushRequest& request) {
                  "worker {} pushed three times in one step",
                  request.worker);
     collected_[request.worker].push_back(request);
-    ++pushes;
+    count(request);
     finish_steps();
     return;
   }
-  ++pushes;
+  count(request);
   ++updates_;
   if (options_.mode == UpdateMode::kGeo) {
     for (const RowsPushed& rows : request.rows) {
@@ -254,6 +257,11 @@ void Partition::push(const PushRequest& request) {
     apply({&one, 1});
   }
   keep_up(request.upkeep);
+}
+
+void Partition::count(const PushRequest& request) {
+  pace_.count(request.worker);
+  upkeeps_[request.worker] += request.upkeep.is_any() ? 1 : 0;
 }
 
 /// Before the day changes, so that a shrink is the last of its day.
@@ -368,7 +376,7 @@ bool Partition::must_wait(const PullRequest& request) const {
       return updates_ < request.pushes;
     case UpdateMode::kHalfAsync:
       return request.pushes > options_.staleness &&
-             *std::ranges::min_element(pushes_) < request.pushes - options_.staleness;
+             pace_.slowest() < request.pushes - options_.staleness;
     case UpdateMode::kAsync:
     case UpdateMode::kGeo:
       return false;

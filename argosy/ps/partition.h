@@ -13,6 +13,7 @@
 #include "argosy/ps/row_table.h"
 #include "argosy/ps/shards.h"
 #include "argosy/ps/tables.h"
+#include "argosy/ps/worker_pace.h"
 
 namespace argosy::ps {
 
@@ -38,10 +39,11 @@ struct PartitionOptions {
 
 /// What a partition knows beside rows and parameters.
 struct PartitionState {
-  std::vector<uint64_t> pushes{};  ///< that were taken, of each worker
+  std::vector<uint64_t> pushes{};   ///< that were taken, of each worker
+  std::vector<uint64_t> upkeeps{};  ///< those of them that were no step
   uint64_t updates = 0;
   std::vector<PushRequest> collected{};  ///< kSync: of steps that are not whole
-  auto fields() { return std::tie(pushes, updates, collected); }
+  auto fields() { return std::tie(pushes, upkeeps, updates, collected); }
 };
 
 /// Some of the shards, those that one server begins with. What it holds is a function of the
@@ -73,9 +75,10 @@ class Partition final {
   /// True before the first push.
   [[nodiscard]] bool is_fresh() const;
 
-  /// Puts a shard in its place: rows of each sparse table, and dense parameters that lie there.
-  /// Errors: UsageError for other sizes or parameters; a part of it may be there then.
-  void restore(int shard, std::span<const SavedRows> rows, std::span<const SavedDense> dense);
+  /// Puts rows of a shard, or dense parameters, in their place.
+  /// Errors: UsageError for what does not lie here; a part of it may be there then.
+  void restore(int shard, uint32_t table, const SavedRows& rows);
+  void restore(std::span<const SavedDense> dense);
   /// Puts all of a checkpoint that lies here in its place. Errors: UsageError after a push;
   /// CheckpointError, after which a part of it may be there.
   void restore(const TableFiles& saved);
@@ -92,9 +95,13 @@ class Partition final {
   [[nodiscard]] size_t rows(uint32_t table) const;
   [[nodiscard]] size_t bytes(uint32_t table) const;
   /// Returns how many pushes of the worker it has.
-  [[nodiscard]] uint64_t pushes_of(uint32_t worker) const {
-    return worker < pushes_.size() ? pushes_[worker] : 0;
+  [[nodiscard]] uint64_t pushes_of(uint32_t worker) const { return pace_.pushes_of(worker); }
+  /// Returns how many of them were no step of a training.
+  [[nodiscard]] uint64_t upkeeps_of(uint32_t worker) const {
+    return worker < upkeeps_.size() ? upkeeps_[worker] : 0;
   }
+  /// How far the workers are.
+  [[nodiscard]] WorkerPace& pace() { return pace_; }
   /// Updates that were applied: of all workers together in kSync, else of each.
   [[nodiscard]] uint64_t updates() const { return updates_; }
 
@@ -109,6 +116,7 @@ class Partition final {
   void add_rows(const RowsPushed& rows);
   void add_dense(const PushRequest& request);
   void finish_steps();
+  void count(const PushRequest& request);
   void keep_up(const Upkeep& upkeep);
 
   const TableSet tables_;
@@ -118,7 +126,8 @@ class Partition final {
   std::vector<size_t> dense_here_{};
   std::vector<DenseNumbers> dense_{};
   size_t dense_size_ = 0;
-  std::vector<uint64_t> pushes_;  ///< that were taken, by worker
+  WorkerPace pace_;                ///< pushes that were taken
+  std::vector<uint64_t> upkeeps_;  ///< by worker
   /// kSync: by worker, of the steps that are not whole. There may be two of a worker, when a backup
   /// has taken over and knows of a push that came after one that was lost.
   std::vector<std::deque<PushRequest>> collected_{};

@@ -75,7 +75,10 @@ class DyingServers : public ::testing::Test {
     int servers = 2;
     int workers = 2;
     UpdateMode mode = UpdateMode::kSync;
+    uint64_t staleness = 0;
     std::vector<Death> deaths{};
+    /// The last worker kills itself in that step; -1: never.
+    int worker_dies = -1;
     std::string checkpoints{};  ///< saved there every ten steps; empty: never
     int until = kSteps;
   };
@@ -105,30 +108,38 @@ class DyingServers : public ::testing::Test {
                             },
                             {.mode = test::RankMode::kProcesses, .deadline = 60s});
     for (int rank = 0; rank < size; ++rank) {
-      bool dies = false;
+      bool is_killed = dies(plan, rank);
       for (const Death& death : plan.deaths) {
-        dies = dies || rank == plan.workers + death.server;
+        is_killed = is_killed || rank == plan.workers + death.server;
       }
       const RankOutcome& outcome = outcomes[static_cast<size_t>(rank)];
-      EXPECT_TRUE(dies ? outcome.signal == SIGKILL : outcome.ok()) << test::describe(outcome);
-      ;
+      EXPECT_TRUE(is_killed ? outcome.signal == SIGKILL : outcome.ok()) << test::describe(outcome);
     }
     return *result;
   }
 
  private:
-  static std::vector<std::string> names(const Plan& plan) {
+  static bool dies(const Plan& plan, int rank) {
+    return plan.worker_dies >= 0 && rank == plan.workers - 1;
+  }
+
+  static std::vector<std::string> names(const std::string& kind, int count) {
     std::vector<std::string> all;
-    for (int s = 0; s < plan.servers; ++s) {
-      all.push_back("server" + std::to_string(s));
+    for (int i = 0; i < count; ++i) {
+      all.push_back(kind + std::to_string(i));
     }
     return all;
   }
+  static std::vector<std::string> names(const Plan& plan) { return names("server", plan.servers); }
 
   static void serve(const Plan& plan, int number) {
-    TableServer server(
-        tables(),
-        {.servers = names(plan), .server = number, .workers = plan.workers, .mode = plan.mode});
+    TableServer server(tables(),
+                       {.servers = names(plan),
+                        .server = number,
+                        .workers = plan.workers,
+                        .worker_names = names("worker", plan.workers),
+                        .mode = plan.mode,
+                        .staleness = plan.staleness});
     rpc::Functions functions;
     server.serve(functions);
     functions.serve("die", [](int after_us, int how) {
@@ -158,6 +169,12 @@ class DyingServers : public ::testing::Test {
     const int begun =
         plan.checkpoints.empty() ? 0 : std::stoi(agent.store()->get("begun", Deadline::after(20s)));
     for (int step = begun; step < plan.until; ++step) {
+      if (dies(plan, worker) && step == plan.worker_dies) {
+        std::thread([] {
+          std::this_thread::sleep_for(std::chrono::microseconds(std::random_device()() % 2000));
+          ::kill(::getpid(), SIGKILL);
+        }).detach();
+      }
       if (saver && step % 10 == 0 && step > begun) {
         saver->save(step);
       }
@@ -180,7 +197,9 @@ class DyingServers : public ::testing::Test {
     const std::string done = "done/" + std::to_string(worker);
     agent.store()->set(done, "1", Deadline::after(20s));
     for (int other = 0; other < plan.workers; ++other) {
-      agent.store()->wait({"done/" + std::to_string(other)}, Deadline::after(20s));
+      if (!dies(plan, other)) {
+        agent.store()->wait({"done/" + std::to_string(other)}, Deadline::after(20s));
+      }
     }
     if (worker == 0) {
       read_all(client, result);
@@ -281,6 +300,16 @@ TEST_F(DyingServers, InAsyncModeLoseNoPushAndDoubleNone) {
         << " us later";
     std::cout << "step " << death.step << ": the longest steps took " << result.longest_step_ms[0]
               << " and " << result.longest_step_ms[1] << " ms\n";
+  }
+}
+
+class DyingWorkers : public DyingServers {};
+
+TEST_F(DyingWorkers, KeepNobodyWaiting) {
+  for (const UpdateMode mode : {UpdateMode::kAsync, UpdateMode::kHalfAsync}) {
+    const Result result = run({.mode = mode, .staleness = 2, .worker_dies = 20});
+    EXPECT_GE(counted(result), (kSteps + 20) * 64.0);  // its last push may have come or not
+    EXPECT_LE(counted(result), (kSteps + 60) * 64.0) << "it died in time";
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <thread>
@@ -20,8 +21,11 @@ constexpr milliseconds kInquiryOfServer{1000};
 /// Until it asks for a backup again, when that has failed.
 constexpr milliseconds kJoinPause{1000};
 constexpr milliseconds kUsual{0};
-/// For a shard on its way to a new backup.
-constexpr std::chrono::minutes kShardPatience{10};
+/// For a part of a shard on its way to a new backup, and how large it is.
+constexpr std::chrono::minutes kPartPatience{2};
+constexpr size_t kPartBytes = size_t{32} << 20;
+/// Of pushes that wait until a new backup has what precedes them.
+constexpr size_t kMostKeptBytes = size_t{1} << 30;
 /// The stream between the first primary of a partition and the first backup.
 constexpr uint64_t kFirstStream = 1;
 
@@ -82,6 +86,12 @@ Replica::~Replica() = default;
 View Replica::view() const {
   const std::shared_lock lock(mutex_);
   return view_;
+}
+
+/// With the mutex.
+bool Replica::is_copying() const {
+  const auto is_busy = [](const auto& copy) { return copy != nullptr && !copy->is_done(); };
+  return is_busy(saving_) || is_busy(joining_);
 }
 
 bool Replica::has_a_part() const {
@@ -373,6 +383,10 @@ void Replica::look(const ServerLinks& links) {
     adopt(now);
     stream = out_.stream;
     follows = view_.backup == out_.to || naming_;
+    const bool has_no_role = view_.primary != self_ && view_.backup != self_ && in_.stream == 0;
+    if (has_no_role && !is_copying()) {
+      partition_.reset();  // its memory is for others
+    }
   }
   if (now.backup == self_ && !links.fate_of(now.primary, milliseconds(0)).empty()) {
     (void)take_over(now.epoch, links);
@@ -380,6 +394,37 @@ void Replica::look(const ServerLinks& links) {
              (!follows || !links.fate_of(now.backup, milliseconds(0)).empty())) {
     lose(now.backup, stream, links);
   }
+}
+
+/// Asks for nobody's fate while nobody waits.
+void Replica::excuse_the_dead(const ServerLinks& links) {
+  std::vector<uint32_t> slow;
+  {
+    const std::shared_lock lock(mutex_);
+    if (options_.mode != UpdateMode::kHalfAsync || waiting_.empty() || replay_ != nullptr) {
+      return;
+    }
+    const WorkerPace& pace = partition_->pace();
+    for (uint32_t worker = 0; worker < links.workers.size(); ++worker) {
+      if (!pace.is_excused(worker) && pace.is_slowest(worker)) {
+        slow.push_back(worker);
+      }
+    }
+  }
+  std::erase_if(
+      slow, [&](uint32_t worker) { return links.agent->fate_of(links.workers[worker]).empty(); });
+  std::vector<Answer> answers;
+  if (!slow.empty()) {
+    const std::unique_lock lock(mutex_);
+    for (const uint32_t worker : slow) {
+      log::warn("[ps.server] partition {}: nobody waits for \"{}\", which is gone",
+                options_.number,
+                links.workers[worker]);
+      partition().pace().excuse(worker);
+    }
+    answers = take_those_that_may();
+  }
+  send(std::move(answers));
 }
 
 // -- The backup.
@@ -395,8 +440,10 @@ void Replica::replicate(const ReplicaPush& push) {
   const std::unique_lock lock(mutex_);
   check_stream(push.stream);
   if (push.number >= in_.applied) {  // else it came already
+    in_.kept_bytes += push.push.bytes();
     in_.kept.emplace(push.number, push.push);
     apply_in_order();
+    check_kept();
   }
 }
 
@@ -408,8 +455,22 @@ void Replica::apply_in_order() {
   for (auto next = in_.kept.find(in_.applied); next != in_.kept.end();
        next = in_.kept.find(in_.applied)) {
     change(next->second);
+    in_.kept_bytes -= next->second.bytes();
     in_.kept.erase(next);
     ++in_.applied;
+  }
+}
+
+/// A worker is told that its push is not safe there, and the primary begins anew.
+void Replica::check_kept() {
+  if (!in_.whole && in_.kept_bytes > kMostKeptBytes) {
+    const size_t pushes = in_.kept.size();
+    in_ = {};
+    throw NotPrimaryError(fmt::format(
+        "partition {}: workers push faster than a copy comes: {} pushes wait, of more than {} MB",
+        options_.number,
+        pushes,
+        kMostKeptBytes >> 20U));
   }
 }
 
@@ -423,8 +484,7 @@ void Replica::join(const JoinRequest& request) {
                options_.number,
                self_,
                request.view.epoch);
-  const auto is_busy = [](const auto& copy) { return copy != nullptr && !copy->is_done(); };
-  if (view_ != request.view || is_busy(saving_) || is_busy(joining_)) {
+  if (view_ != request.view || is_copying()) {
     throw NotPrimaryError(fmt::format("partition {} has changed its servers: epoch {} is over",
                                       options_.number,
                                       request.view.epoch));
@@ -437,7 +497,8 @@ void Replica::join(const JoinRequest& request) {
 void Replica::install(const ReplicaShard& shard) {
   const std::unique_lock lock(mutex_);
   check_stream(shard.stream);
-  partition_->restore(shard.shard, shard.rows, shard.dense);
+  partition_->restore(shard.shard, shard.table, shard.rows);
+  partition_->restore(shard.dense);
 }
 
 void Replica::complete(const ReplicaState& state) {
@@ -476,22 +537,41 @@ void Replica::seek_backup(const ServerLinks& links) {
       mutex_,
       PartitionCopy::Receiver{
           .take =
-              [=, &links](int shard,
-                          const std::vector<SavedRows>& rows,
-                          const std::vector<SavedDense>& dense) {
-                links.call(server,
-                           kShardPatience,
-                           "ps/install",
-                           ReplicaShard{.partition = number,
-                                        .stream = to.stream,
-                                        .shard = shard,
-                                        .rows = rows,
-                                        .dense = dense});
+              [=, this, &links](int shard,
+                                const std::vector<SavedRows>& rows,
+                                const std::vector<SavedDense>& dense) {
+                send_shard(links, to, shard, rows, dense);
               },
           .end =
               [=, this, &links, state = partition_->state()](const std::exception_ptr& failure) {
                 end_joining(links, before, to, state, failure);
               }});
+}
+
+/// In messages of a size that protobuf and both memories bear.
+void Replica::send_shard(const ServerLinks& links,
+                         const Outgoing& to,
+                         int shard,
+                         const std::vector<SavedRows>& rows,
+                         const std::vector<SavedDense>& dense) const {
+  ReplicaShard part{
+      .partition = static_cast<uint32_t>(options_.number), .stream = to.stream, .shard = shard};
+  const auto send = [&] { links.call(to.to, kPartPatience, "ps/install", part); };
+  for (const SavedDense& one : dense) {
+    part.dense = {one};
+    send();
+  }
+  part.dense.clear();
+  for (; part.table < rows.size(); ++part.table) {
+    const SavedRows& all = rows[part.table];
+    const size_t row_bytes = (all.weights.size() + all.state.size()) * sizeof(float) /
+                             std::max<size_t>(all.ids.size(), 1);
+    const size_t most = std::max<size_t>(kPartBytes / (row_bytes + sizeof(uint64_t)), 1);
+    for_each_part(all, most, [&](const SavedRows& some) {
+      part.rows = some;
+      send();
+    });
+  }
 }
 
 void Replica::end_joining(const ServerLinks& links,
@@ -608,9 +688,12 @@ rpc::Later<std::vector<ShardFile>> Replica::end_save() {
   return saved_;
 }
 
-uint64_t Replica::pushes_of(uint32_t worker) const {
+WorkerProgress Replica::progress_of(uint32_t worker) const {
   const std::shared_lock lock(mutex_);
-  return partition().pushes_of(worker);
+  check_primary();
+  return {.tables = tables_.fingerprint(),
+          .pushes = partition().pushes_of(worker),
+          .upkeeps = partition().upkeeps_of(worker)};
 }
 
 std::vector<std::pair<size_t, size_t>> Replica::rows_and_bytes() const {

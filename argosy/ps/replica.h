@@ -39,6 +39,7 @@ struct ServerLinks {
   rpc::Agent* agent = nullptr;
   Views* views = nullptr;
   std::vector<std::string> servers{};  ///< names of the agents, in order
+  std::vector<std::string> workers{};  ///< likewise; empty: nobody looks what became of them
   int self = 0;
 
   /// Says what became of a server; "" when it lives, as far as is known.
@@ -75,14 +76,15 @@ struct JoinRequest {
   auto fields() { return std::tie(partition, stream, view); }
 };
 
-/// A shard of the partition as it was when the stream began.
+/// Some of what a shard of the partition had when the stream began.
 struct ReplicaShard {
   uint32_t partition = 0;
   uint64_t stream = 0;
   int shard = 0;
-  std::vector<SavedRows> rows{};  ///< of each sparse table
+  uint32_t table = 0;  ///< of the rows
+  SavedRows rows{};
   std::vector<SavedDense> dense{};
-  auto fields() { return std::tie(partition, stream, shard, rows, dense); }
+  auto fields() { return std::tie(partition, stream, shard, table, rows, dense); }
 };
 
 /// The last of it.
@@ -133,8 +135,7 @@ class Replica final {
   void begin_save(const std::string& folder);
   /// Returns what the last save has written, when all is. NotPrimaryError without a save.
   [[nodiscard]] rpc::Later<std::vector<ShardFile>> end_save();
-  /// Returns how many pushes of the worker it has.
-  [[nodiscard]] uint64_t pushes_of(uint32_t worker) const;
+  [[nodiscard]] WorkerProgress progress_of(uint32_t worker) const;
   /// Becomes the primary, if that of `epoch` is gone. Returns the view afterwards.
   /// Errors: NotPrimaryError when it is not gone, or this is not its backup.
   View take_over(uint64_t epoch, const ServerLinks& links);
@@ -155,6 +156,8 @@ class Replica final {
 
   /// Looks whether the view has changed, or whom it names is gone.
   void look(const ServerLinks& links);
+  /// Lets pulls go on that wait for workers that are gone.
+  void excuse_the_dead(const ServerLinks& links);
   /// Makes another server the backup when there is none. Returns while it becomes one.
   /// Lifetime: the links stay until stop_copying().
   void seek_backup(const ServerLinks& links);
@@ -185,11 +188,13 @@ class Replica final {
     bool whole = false;   ///< what pushes change is there
     uint64_t applied = 0;
     std::map<uint64_t, PushRequest> kept{};  ///< came before what precedes them
+    size_t kept_bytes = 0;
   };
 
   /// The partition. Errors: NotPrimaryError on a server that has no part in it.
   [[nodiscard]] Partition& partition() const;
   void check_primary() const;
+  [[nodiscard]] bool is_copying() const;
   void check_stream(uint64_t stream) const;
   /// What may be answered now. With the mutex; send() without, for it may block.
   struct Answer {
@@ -205,12 +210,18 @@ class Replica final {
   static void send(std::vector<Answer> answers);
   void change(const PushRequest& request);
   void apply_in_order();
+  void check_kept();
   void adopt(const View& view);
   /// Sends a push to the backup and waits for it.
   void keep_safe(const ReplicaPush& push, int to, const ServerLinks& links);
   /// The server gets no more pushes of that stream.
   void lose(int server, uint64_t stream, const ServerLinks& links);
   [[nodiscard]] bool is_fresh() const;
+  void send_shard(const ServerLinks& links,
+                  const Outgoing& to,
+                  int shard,
+                  const std::vector<SavedRows>& rows,
+                  const std::vector<SavedDense>& dense) const;
   void name_backup(const ServerLinks& links, const View& before, const Outgoing& to);
   void end_joining(const ServerLinks& links,
                    const View& before,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -51,6 +52,7 @@ struct RowsPushed {
 struct Upkeep {
   int32_t day = -1;  ///< that begins; -1: none
   bool shrink = false;
+  [[nodiscard]] bool is_any() const { return day >= 0 || shrink; }
   auto fields() { return std::tie(day, shrink); }
 };
 
@@ -63,6 +65,28 @@ struct PushRequest {
   rpc::Memory dense{};             ///< f32: their gradients in turn
   Upkeep upkeep{};
   auto fields() { return std::tie(partition, worker, number, rows, dense_lr, dense, upkeep); }
+  /// Of what it takes with it.
+  [[nodiscard]] size_t bytes() const {
+    size_t all = dense.size();
+    for (const RowsPushed& one : rows) {
+      all += one.ids.size() + one.gradients.size() + one.shows.size() + one.clicks.size();
+    }
+    return all;
+  }
+};
+
+/// Asks how far a worker is.
+struct ProgressRequest {
+  uint32_t partition = 0;
+  uint32_t worker = 0;
+  auto fields() { return std::tie(partition, worker); }
+};
+
+struct WorkerProgress {
+  uint64_t tables = 0;   ///< TableSet::fingerprint() of the server
+  uint64_t pushes = 0;   ///< of the worker, that the partition has
+  uint64_t upkeeps = 0;  ///< those of them that were no step
+  auto fields() { return std::tie(tables, pushes, upkeeps); }
 };
 
 /// The folder of a checkpoint, which servers and workers see under one path.

@@ -46,6 +46,7 @@ Roles Roles::from_environment() {
   roles.servers = static_cast<int>(servers.size());
   roles.workers = number("PADDLE_TRAINERS_NUM", 1);
   roles.meeting = servers.front();
+  roles.rank = env::get("ARGOSY_RANK") ? number("ARGOSY_RANK", 0) : -1;
   const std::string role = needed("TRAINING_ROLE");
   if (role == "TRAINER") {
     roles.index = number("PADDLE_TRAINER_ID", 0);

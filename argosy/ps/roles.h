@@ -11,9 +11,11 @@ struct Roles {
   bool is_server = false;
   int index = 0;          ///< among the servers, or among the workers
   std::string meeting{};  ///< "host:port" of server 0, where all meet without a launcher of ours
+  int rank = -1;          ///< among all, as our launcher numbers them; -1: servers, then workers
 
   /// Reads Paddle's variables: TRAINING_ROLE (PSERVER or TRAINER), PADDLE_TRAINERS_NUM,
-  /// PADDLE_TRAINER_ID, PADDLE_PSERVERS_IP_PORT_LIST, and POD_IP with PADDLE_PORT for a server.
+  /// PADDLE_TRAINER_ID, PADDLE_PSERVERS_IP_PORT_LIST, and POD_IP with PADDLE_PORT for a server;
+  /// and ARGOSY_RANK, which argosy launch sets.
   /// Errors: ConfigError naming the variable that is missing or malformed: a job without servers is
   /// no job of one worker.
   [[nodiscard]] static Roles from_environment();

@@ -26,7 +26,35 @@ void put_in_order(const std::vector<size_t>& order, size_t width, std::vector<Nu
   rows = std::move(sorted);
 }
 
+/// Returns part `number` of as many as there are of `most` rows each.
+template <typename Number>
+std::vector<Number> part_of_rows(const std::vector<Number>& all,
+                                 size_t width,
+                                 size_t number,
+                                 size_t most) {
+  const size_t begin = std::min(number * most * width, all.size());
+  const size_t end = std::min(begin + most * width, all.size());
+  return {all.begin() + static_cast<ptrdiff_t>(begin), all.begin() + static_cast<ptrdiff_t>(end)};
+}
+
 }  // namespace
+
+void for_each_part(const SavedRows& all,
+                   size_t most,
+                   const std::function<void(const SavedRows&)>& visit) {
+  const size_t rows = std::max<size_t>(all.ids.size(), 1);
+  const size_t dim = all.weights.size() / rows;
+  const size_t state_size = all.state.size() / rows;
+  const size_t longer = std::max(all.ids.size(), all.waiting.size());
+  for (size_t number = 0; number == 0 || number * most < longer; ++number) {
+    visit({.ids = part_of_rows(all.ids, 1, number, most),
+           .weights = part_of_rows(all.weights, dim, number, most),
+           .state = part_of_rows(all.state, state_size, number, most),
+           .waiting = part_of_rows(all.waiting, 1, number, most),
+           .sights = part_of_rows(all.sights, 1, number, most),
+           .day = all.day});
+  }
+}
 
 void RowSnapshot::keep_waiting(uint64_t id, uint32_t sights) {
   (void)kept_.try_emplace(id, Before{.kind = Before::Kind::kWaiting, .sights = sights});

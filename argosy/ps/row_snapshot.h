@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -19,6 +20,12 @@ struct SavedRows {
   std::vector<int32_t> day{};       ///< [1], see RowTable::set_day(); empty: 0
   auto fields() { return std::tie(ids, weights, state, waiting, sights, day); }
 };
+
+/// Calls `visit` with parts of them that have `most` rows and as many waiting ids at most, so that
+/// each fits into a message. Once where there are none.
+void for_each_part(const SavedRows& all,
+                   size_t most,
+                   const std::function<void(const SavedRows&)>& visit);
 
 /// Copies the rows of a table as they are at one moment, a few at a time, while others change them.
 /// Whoever changes an id that has not been copied says first what it was. Not thread-safe.

@@ -283,5 +283,44 @@ TEST(RowTable, SizesThatDoNotFitAreRefused) {
   EXPECT_THROW(RowTable({.name = "none", .dim = 1, .rule = nullptr}), UsageError);
 }
 
+TEST(SavedRows, ArePutTogetherFromParts) {
+  const SavedRows all{.ids = {1, 2, 3, 4, 5},
+                      .weights = {10, 11, 20, 21, 30, 31, 40, 41, 50, 51},
+                      .state = {1, 2, 3, 4, 5},
+                      .waiting = {7, 8, 9},
+                      .sights = {70, 80, 90},
+                      .day = {12}};
+  for (size_t most = 1; most < 7; ++most) {
+    SavedRows together;
+    size_t parts = 0;
+    for_each_part(all, most, [&](const SavedRows& part) {
+      ++parts;
+      EXPECT_LE(part.ids.size(), most);
+      EXPECT_LE(part.waiting.size(), most);
+      const auto append = [](auto& to, const auto& from) {
+        to.insert(to.end(), from.begin(), from.end());
+      };
+      append(together.ids, part.ids);
+      append(together.weights, part.weights);
+      append(together.state, part.state);
+      append(together.waiting, part.waiting);
+      append(together.sights, part.sights);
+      EXPECT_EQ(part.day, all.day) << "each part can be restored alone";
+    });
+    EXPECT_EQ(parts, (all.ids.size() + most - 1) / most);
+    EXPECT_EQ(together.ids, all.ids);
+    EXPECT_EQ(together.weights, all.weights);
+    EXPECT_EQ(together.state, all.state);
+    EXPECT_EQ(together.waiting, all.waiting);
+    EXPECT_EQ(together.sights, all.sights);
+  }
+  int parts = 0;
+  for_each_part({.day = {3}}, 10, [&](const SavedRows& part) {
+    ++parts;
+    EXPECT_EQ(part.day, std::vector<int32_t>{3});
+  });
+  EXPECT_EQ(parts, 1) << "the day of a table without rows";
+}
+
 }  // namespace
 }  // namespace argosy::ps

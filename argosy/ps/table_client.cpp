@@ -60,20 +60,42 @@ TableClient::TableClient(rpc::Agent& agent, TableSet tables, ClientOptions optio
       }
     }
     known_.push_back(views_.get(partition));
-    const auto theirs = agent_.call<uint64_t>(primary_of(partition), "ps/tables");
-    ARGOSY_CHECK(theirs == tables_.fingerprint(),
+  }
+  begin_where_it_is();
+}
+
+/// Of a process that died, some servers may have one push more than others. They take the new one
+/// as the same.
+void TableClient::begin_where_it_is() {
+  std::vector<ProgressRequest> requests;
+  for (int partition = 0; partition < servers(); ++partition) {
+    requests.push_back({.partition = static_cast<uint32_t>(partition), .worker = options_.worker});
+  }
+  const auto answers = ask_all<WorkerProgress>("ps/progress", requests);
+  std::optional<WorkerProgress> least;
+  for (int partition = 0; partition < servers(); ++partition) {
+    const WorkerProgress theirs = answers[static_cast<size_t>(partition)].wait();
+    ARGOSY_CHECK(theirs.tables == tables_.fingerprint(),
                  "ps.client",
                  "server \"{}\" has other tables than this worker (names, sizes, rules, seeds): "
                  "start both from one program with the same options",
                  primary_of(partition).name);
-    const auto pushes = agent_.call<uint64_t>(
-        primary_of(partition), "ps/pushes", static_cast<uint32_t>(partition), options_.worker);
-    ARGOSY_CHECK(pushes == 0,
+    ARGOSY_CHECK(theirs.pushes == 0 || options_.goes_on,
                  "ps.client",
                  "worker {} has pushed {} times in this job already: a worker has one client",
                  options_.worker,
-                 pushes);
+                 theirs.pushes);
+    if (!least || theirs.pushes < least->pushes) {
+      least = theirs;
+    }
   }
+  pushes_ = least->pushes;
+  steps_before_ = least->pushes - least->upkeeps;
+}
+
+uint64_t TableClient::pushes_of(uint32_t worker) {
+  const std::vector<ProgressRequest> request{{.partition = 0, .worker = worker}};
+  return ask_all<WorkerProgress>("ps/progress", request).front().wait().pushes;
 }
 
 rpc::Target TableClient::primary_of(int partition) const {

@@ -22,6 +22,8 @@ namespace argosy::ps {
 struct ClientOptions {
   std::vector<std::string> servers{};  ///< names of the servers' agents, in their order
   uint32_t worker = 0;
+  /// It takes the place of a process of this worker that died.
+  bool goes_on = false;
   /// Of a pull or a push, waiting for other workers included.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
 };
@@ -37,6 +39,12 @@ class TableClient final {
  public:
   /// Errors: UsageError when a server has other tables; those of Agent::call().
   TableClient(rpc::Agent& agent, TableSet tables, ClientOptions options);
+
+  /// Returns how many pushes of a worker the first partition has.
+  [[nodiscard]] uint64_t pushes_of(uint32_t worker);
+  /// Returns how many steps former processes of this worker have pushed, see
+  /// ClientOptions::goes_on.
+  [[nodiscard]] uint64_t steps_before() const { return steps_before_; }
 
   struct Rows {
     uint32_t table = 0;
@@ -115,6 +123,7 @@ class TableClient final {
                                    std::vector<float*>& sums,
                                    std::vector<rpc::Draft>& drafts);
 
+  void begin_where_it_is();
   [[nodiscard]] size_t size_of(const PullRequest& request) const;
   void check_dense(size_t given, const std::function<size_t(size_t)>& size) const;
   void add_rows(const Gradients& all, std::vector<PushRequest>& requests);
@@ -145,6 +154,7 @@ class TableClient final {
   std::vector<View> known_{};                    ///< by partition
   std::vector<std::vector<size_t>> dense_of_{};  ///< by partition
   uint64_t pushes_ = 0;
+  uint64_t steps_before_ = 0;
   uint64_t pulls_ = 0;
 };
 

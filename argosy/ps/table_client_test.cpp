@@ -183,6 +183,51 @@ TEST(TableClient, ShrinkAndDaysHaveTheirPlaceAmongThePushes) {
   }
 }
 
+TEST(TableClient, AnotherProcessGoesOnWhereAWorkerWas) {
+  TableSet tables = two_tables(naive());
+  tables.sparse[0].statistics = true;
+  std::vector<float> before;
+  TestJob::run(tables,
+               {.servers = 2, .workers = 1, .mode = UpdateMode::kAsync, .lives = 2},
+               [&](TableClient& client, int /*worker*/) {
+                 const Ids ids{1, 2, 3, 4, 5, 6};
+                 const IdDeal deal(ids);
+                 const std::vector<float> gradients(ids.size() * kDim, 1);
+                 const TableClient::Gradients pushed{
+                     .table = 0, .ids = deal, .gradients = gradients, .lr = 1};
+                 client.push({&pushed, 1});
+                 if (before.empty()) {
+                   client.set_day(1);
+                   client.push({&pushed, 1});
+                   EXPECT_EQ(client.steps_before(), 0U);
+                   EXPECT_EQ(client.pushes_of(0), 3U);
+                   before = rows_of(client, 0, ids);
+                   return;
+                 }
+                 EXPECT_EQ(client.steps_before(), 2U) << "a day is no step";
+                 EXPECT_EQ(client.pushes_of(0), 4U);
+                 const std::vector<float> after = rows_of(client, 0, ids);
+                 for (size_t i = 0; i < after.size(); ++i) {
+                   EXPECT_EQ(after[i], before[i] - 1) << "the servers took its push for an old one";
+                 }
+               });
+}
+
+TEST(TableClient, TablesAreOthersWhenTheirEntryOrShrinkIs) {
+  const TableSet tables = two_tables();
+  TableSet late = tables;
+  late.sparse[0].entry = Entry::count(3);
+  TableSet gone = tables;
+  gone.sparse[0].shrink.delete_score = 5;
+  TableSet rarely = tables;
+  rarely.sparse[0].entry = Entry::probability(0.1);
+  const std::set<uint64_t> all{
+      tables.fingerprint(), late.fingerprint(), gone.fingerprint(), rarely.fingerprint()};
+  EXPECT_EQ(all.size(), 4U);
+  EXPECT_EQ(gone.lines(), tables.lines()) << "a checkpoint's rows may be dropped by another rule";
+  EXPECT_THAT(late.lines().front(), testing::HasSubstr(", made at push 3"));
+}
+
 TEST(TableClient, HalfAsyncHoldsTheFastBack) {
   constexpr uint64_t kStaleness = 3;
   constexpr int kSteps = 30;

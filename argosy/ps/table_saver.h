@@ -37,8 +37,10 @@ class TableSaver final {
   /// Loads the newest whole checkpoint into the servers' tables and returns its step; 0 without
   /// one. In place of TableClient::begin(). Errors: those of TableClient::load().
   [[nodiscard]] int64_t resume();
+  /// Says that the training is at that step, in place of resume(): another process began it.
+  void go_on(int64_t step) { begun_ = step; }
   /// Begins a checkpoint of that step. Blocks: while a former one is being written. The first save
-  /// moves checkpoints of later steps than that of resume() into a folder `earlier-<n>`.
+  /// moves checkpoints of later steps than it began at into a folder `earlier-<n>`.
   /// Errors: CheckpointError of this or the former save.
   void save(int64_t step);
   /// Returns when the last save is on the disk. False: a server died meanwhile, so that checkpoint

@@ -75,8 +75,8 @@ void TableServer::serve(rpc::Functions& functions) {
                   [this](const ReplicaShard& shard) { replica(shard.partition).install(shard); });
   functions.serve("ps/complete",
                   [this](const ReplicaState& state) { replica(state.partition).complete(state); });
-  functions.serve("ps/pushes", [this](uint32_t partition, uint32_t worker) {
-    return replica(partition).pushes_of(worker);
+  functions.serve("ps/progress", [this](const ProgressRequest& request) {
+    return replica(request.partition).progress_of(request.worker);
   });
   functions.serve("ps/take_over", [this](uint32_t partition, uint64_t epoch) {
     return replica(partition).take_over(epoch, links()).epoch;
@@ -91,7 +91,6 @@ void TableServer::serve(rpc::Functions& functions) {
   functions.serve("ps/load", [this](const FolderRequest& request) {
     replica(request.partition).load(TableFiles(request.folder, tables_));
   });
-  functions.serve("ps/tables", [this] { return tables_.fingerprint(); });
   functions.serve("ps/stats", [this] { return stats(); });
   functions.serve("ps/stop", [this] {
     {
@@ -128,6 +127,7 @@ bool TableServer::run(rpc::Agent& agent, const Deadline& deadline) {
     links_ = {.agent = &agent,
               .views = views_.get(),
               .servers = options_.servers,
+              .workers = options_.worker_names,
               .self = options_.server};
     running_ = true;
   }
@@ -199,6 +199,7 @@ void TableServer::look_around() {
         continue;
       }
       replica->look(links_);
+      replica->excuse_the_dead(links_);
       if (keeps_backups()) {
         replica->seek_backup(links_);
       }

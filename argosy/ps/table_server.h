@@ -30,6 +30,9 @@ struct TableServerOptions {
   std::vector<std::string> servers{};  ///< names of the servers' agents, in their order
   int server = 0;                      ///< which of them this is
   int workers = 1;
+  /// Names of the workers' agents, in their order: with kHalfAsync nobody waits for one that is
+  /// gone. Empty: all wait for it.
+  std::vector<std::string> worker_names{};
   UpdateMode mode = UpdateMode::kSync;
   uint64_t staleness = 0;  ///< with kHalfAsync: see UpdateMode
   bool backup = true;      ///< keeps each partition on two servers, where there are two

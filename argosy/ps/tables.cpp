@@ -14,12 +14,13 @@ namespace argosy::ps {
 std::vector<std::string> TableSet::lines() const {
   std::vector<std::string> lines;
   for (const SparseOptions& table : sparse) {
-    lines.push_back(fmt::format("rows \"{}\": {} weights by {}, first within {} of seed {}{}",
+    lines.push_back(fmt::format("rows \"{}\": {} weights by {}, first within {} of seed {}{}{}",
                                 table.name,
                                 table.dim,
                                 table.rule->name(),
                                 table.initial_range,
                                 table.seed,
+                                table.entry.waits() ? ", made " + table.entry.describe() : "",
                                 table.statistics ? ", with statistics" : ""));
   }
   for (const DenseOptions& parameter : dense) {
@@ -35,6 +36,13 @@ uint64_t TableSet::fingerprint() const {
   Fingerprint all;
   for (const std::string& line : lines()) {
     all.add(line);
+  }
+  for (const SparseOptions& table : sparse) {  // a resumed training may shrink its tables otherwise
+    all.add(table.shrink.show_click_decay);
+    all.add(table.shrink.delete_score);
+    all.add(table.shrink.delete_after_unseen_days);
+    all.add(table.shrink.nonclick);
+    all.add(table.shrink.click);
   }
   return all.value();
 }

@@ -114,6 +114,7 @@ struct JobOptions {
   std::string replay{};
   const TableSet* refused = nullptr;  ///< with which a worker must not come
   int threads = 16;                   ///< of each process, for functions
+  int lives = 1;                      ///< clients of each worker, one after the other
 };
 
 /// Servers and workers of one job as threads of this process, with real calls between them.
@@ -153,7 +154,12 @@ class TestJob final {
         }
         const int worker = rank - options.servers;
         rpc::Agent agent(agent_options(fmt::format("worker{}", worker), rank, size, store));
-        const ClientOptions client{.servers = names, .worker = static_cast<uint32_t>(worker)};
+        ClientOptions client{.servers = names, .worker = static_cast<uint32_t>(worker)};
+        for (int life = 1; life < options.lives; ++life) {
+          TableClient former(agent, tables, client);
+          work(former, worker);
+          client.goes_on = true;
+        }
         {
           if (options.refused != nullptr) {
             EXPECT_THROW(TableClient(agent, *options.refused, client), UsageError);

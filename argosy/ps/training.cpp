@@ -1,6 +1,7 @@
 #include "argosy/ps/training.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <ATen/Functions.h>
@@ -12,6 +13,7 @@
 #include "argosy/ps/embedding.h"
 #include "argosy/ps/embedding_rows.h"
 #include "argosy/ps/optimizer_rule.h"
+#include "argosy/rendezvous/missed_ranks.h"
 
 namespace argosy::ps {
 namespace {
@@ -45,6 +47,17 @@ void check_parameter(const std::string& name, const at::Tensor& parameter) {
       parameter.device().str());
 }
 
+std::string server_name(int number) {
+  return fmt::format("server{}", number);
+}
+std::string worker_name(int number) {
+  return fmt::format("worker{}", number);
+}
+
+std::string done_key(int worker) {
+  return fmt::format("ps/done/{}", worker);
+}
+
 std::vector<size_t> groups_of(const optim::Optimizer& optimizer) {
   std::vector<size_t> groups;
   for (const auto& [name, parameter] : optimizer.parameters()) {
@@ -76,8 +89,10 @@ TableSet dense_tables(const optim::Optimizer& optimizer) {
 rpc::AgentOptions agent_options(const TrainingOptions& options) {
   const Roles& roles = options.roles;
   rpc::AgentOptions agent = options.agent;
-  agent.name = fmt::format("{}{}", roles.is_server ? "server" : "worker", roles.index);
-  agent.rank = roles.is_server ? roles.index : roles.servers + roles.index;
+  agent.name = roles.is_server ? server_name(roles.index) : worker_name(roles.index);
+  agent.rank = roles.rank >= 0   ? roles.rank
+               : roles.is_server ? roles.index
+                                 : roles.servers + roles.index;
   agent.world_size = roles.servers + roles.workers;
   if (agent.store == nullptr && agent.master_endpoint.empty() && !env::get("ARGOSY_STORE")) {
     agent.master_endpoint = roles.meeting;
@@ -135,7 +150,11 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
       groups_(groups_of(optimizer)) {
   add_embeddings(model);
   for (int s = 0; s < options_.roles.servers; ++s) {
-    servers_.push_back(fmt::format("server{}", s));
+    servers_.push_back(server_name(s));
+  }
+  std::vector<std::string> workers;
+  for (int w = 0; w < options_.roles.workers; ++w) {
+    workers.push_back(worker_name(w));
   }
   rpc::Functions functions;
   if (is_server()) {
@@ -143,6 +162,7 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
                                             TableServerOptions{.servers = servers_,
                                                                .server = options_.roles.index,
                                                                .workers = options_.roles.workers,
+                                                               .worker_names = workers,
                                                                .mode = options_.mode,
                                                                .staleness = options_.staleness,
                                                                .backup = options_.backup,
@@ -152,11 +172,13 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
   }
   agent_ = std::make_unique<rpc::Agent>(agent_options(options_), functions);
   if (!is_server()) {
+    say_what_a_death_means();
     client_ = std::make_unique<TableClient>(
         *agent_,
         tables_,
         ClientOptions{.servers = servers_,
                       .worker = static_cast<uint32_t>(options_.roles.index),
+                      .goes_on = agent_->rejoined(),
                       .timeout = options_.timeout});
     bind(model);
     begin();
@@ -197,7 +219,8 @@ void ServedTraining::add_embeddings(torch::nn::Module& model) {
                               .initial_range = given.initial_range,
                               .seed = given.seed,
                               .entry = given.entry,
-                              .statistics = given.statistics});
+                              .statistics = given.statistics,
+                              .shrink = given.shrink});
     rates_.push_back(given.lr);
   });
 }
@@ -218,19 +241,48 @@ std::chrono::milliseconds ServedTraining::patience() const {
          (options_.checkpoints.empty() ? std::chrono::hours(0) : std::chrono::hours(1));
 }
 
-/// The first worker's parameters are everybody's, or those of a checkpoint.
+/// In kSync all wait for each. The first worker saves and says when it is over.
+void ServedTraining::say_what_a_death_means() {
+  using rendezvous::MissedRank;
+  if (options_.mode == UpdateMode::kSync) {
+    if (agent_->rejoined()) {
+      throw RendezvousError("ps.training",
+                            fmt::format("worker {} was started again alone, and in kSync all "
+                                        "begin anew, from a checkpoint",
+                                        options_.roles.index));
+    }
+    return;
+  }
+  rendezvous::say_if_missed(
+      *agent_->store(),
+      agent_->rank(),
+      options_.roles.index == 0 ? MissedRank::kStartsAgain : MissedRank::kIsMissed,
+      Deadline::after(options_.timeout));
+}
+
+/// The first worker's parameters are everybody's, or those of a checkpoint. One that was started
+/// again goes on where it was.
 void ServedTraining::begin() {
   constexpr const char* kBegun = "ps/begun";
-  if (options_.roles.index == 0) {
-    if (options_.checkpoints.empty()) {
+  const bool is_first = options_.roles.index == 0;
+  if (is_first && !options_.checkpoints.empty()) {
+    saver_ = std::make_unique<TableSaver>(*client_, options_.checkpoints, options_.keep);
+  }
+  const Deadline deadline = Deadline::after(patience());
+  const bool has_begun = agent_->rejoined() && agent_->store()->check({kBegun}, deadline);
+  if (is_first && !has_begun) {
+    if (saver_ == nullptr) {
       client_->begin();
     } else {
-      saver_ = std::make_unique<TableSaver>(*client_, options_.checkpoints, options_.keep);
       steps_ = saver_->resume();
     }
     agent_->store()->set(kBegun, std::to_string(steps_), Deadline::after(options_.timeout));
   } else {
-    steps_ = std::stoll(agent_->store()->get(kBegun, Deadline::after(patience())));
+    steps_ = std::stoll(agent_->store()->get(kBegun, deadline)) +
+             static_cast<int64_t>(client_->steps_before());
+    if (saver_ != nullptr) {
+      saver_->go_on(steps_);
+    }
   }
   pull();
 }
@@ -301,16 +353,39 @@ void ServedTraining::stop() {
           {options_.checkpoints, {}});
     }
   }
-  const Deadline deadline = Deadline::after(options_.timeout);
-  const auto done = [](int worker) { return fmt::format("ps/done/{}", worker); };
-  agent_->store()->set(done(options_.roles.index), "1", deadline);
+  agent_->store()->set(done_key(options_.roles.index), "1", Deadline::after(options_.timeout));
+  for (int worker = 0; worker < options_.roles.workers; ++worker) {
+    await(worker);
+  }
   if (options_.roles.index == 0) {
-    for (int worker = 1; worker < options_.roles.workers; ++worker) {
-      agent_->store()->wait({done(worker)}, deadline);
-    }
     client_->stop();
   }
   agent_->shutdown(patience());
+}
+
+/// As long as it makes steps, or may be started again.
+void ServedTraining::await(int worker) {
+  constexpr std::chrono::milliseconds kSlice{500};
+  rendezvous::Store& store = *agent_->store();
+  uint64_t pushes = 0;
+  Deadline deadline = Deadline::after(options_.timeout);
+  for (;;) {
+    try {
+      store.wait({done_key(worker)}, deadline.sooner(Deadline::after(kSlice)));
+      return;
+    } catch (const TimeoutError&) {
+      const int rank = agent_->worker(worker_name(worker)).rank;
+      if (rendezvous::is_missed(store, rank, Deadline::after(kSlice))) {
+        return;
+      }
+      if (const uint64_t now = client_->pushes_of(static_cast<uint32_t>(worker)); now != pushes) {
+        pushes = now;
+        deadline = Deadline::after(options_.timeout);
+      } else if (deadline.expired()) {
+        throw;
+      }
+    }
+  }
 }
 
 }  // namespace argosy::ps

@@ -119,6 +119,8 @@ class ServedTraining final {
   void add_embeddings(torch::nn::Module& model);
   void bind(torch::nn::Module& model);
   void begin();
+  void say_what_a_death_means();
+  void await(int worker);
   [[nodiscard]] std::chrono::milliseconds patience() const;
 
   TrainingOptions options_;

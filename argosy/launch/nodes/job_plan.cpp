@@ -19,6 +19,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeInfo,
                                    address,
                                    pid,
                                    ranks,
+                                   servers,
                                    nodes,
                                    ips,
                                    master_port,
@@ -37,7 +38,7 @@ static void from_json(const nlohmann::json& from, KeepAlive& to) {
   from.at("max_attempt").get_to(to.max_attempt);
 }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobPlan::Node, host, address, pid, first_rank, ranks)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobPlan::Node, host, address, pid, first_rank, ranks, servers)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobPlan,
                                    run_id,
                                    nodes,
@@ -105,6 +106,13 @@ std::optional<std::string> find_difference(const std::vector<NodeInfo>& arrived)
           name(other),
           other.ranks);
     }
+    if ((other.servers < 0) != (first.servers < 0)) {
+      return fmt::format("{} starts {}, {} {}: give --run_mode ps to all nodes or to none",
+                         name(first),
+                         first.servers < 0 ? "ranks" : "servers and workers",
+                         name(other),
+                         other.servers < 0 ? "ranks" : "servers and workers");
+    }
     if (other.ips != first.ips) {
       return fmt::format(
           "{} was given --ips {}, {} was given --ips {}: the same list, in the same "
@@ -116,6 +124,26 @@ std::optional<std::string> find_difference(const std::vector<NodeInfo>& arrived)
     }
   }
   return std::nullopt;
+}
+
+/// In a job with servers: that there are some, and workers too.
+std::optional<std::string> find_missing_role(const std::vector<NodeInfo>& arrived) {
+  int servers = 0;
+  int workers = 0;
+  for (const NodeInfo& node : arrived) {
+    if (node.servers < 0) {
+      return std::nullopt;
+    }
+    servers += node.servers;
+    workers += node.ranks - node.servers;
+  }
+  if (servers > 0 && workers > 0) {
+    return std::nullopt;
+  }
+  return fmt::format("none of {} nodes starts a {}: see --{}_num",
+                     arrived.size(),
+                     servers == 0 ? "server" : "worker",
+                     servers == 0 ? "server" : "worker");
 }
 
 /// The rank that a node asks for: by option, or by its place in --ips; -1: none.
@@ -169,7 +197,8 @@ void add_node(JobPlan& plan, const NodeInfo& node) {
                         .address = node.address,
                         .pid = node.pid,
                         .first_rank = plan.world_size(),
-                        .ranks = node.ranks});
+                        .ranks = node.ranks,
+                        .servers = node.servers});
   plan.grace_ms = std::max(plan.grace_ms, node.grace_ms);
   for (const uint16_t port : node.endpoint_ports) {
     plan.endpoints.push_back(os::host_port(node.address, port));
@@ -212,6 +241,9 @@ JobPlan make_plan(const std::vector<std::optional<NodeInfo>>& arrived, const std
   }
   if (const std::optional<std::string> difference = find_difference(there)) {
     return {.refusal = *difference};
+  }
+  if (const std::optional<std::string> missing = find_missing_role(there)) {
+    return {.refusal = *missing};
   }
   const Order order = put_in_order(there);
   if (!order.refusal.empty()) {

@@ -16,6 +16,7 @@ struct NodeInfo {
   std::string address{};                   ///< where the other nodes reach it
   int pid = 0;                             ///< pid of its launcher
   int ranks = 1;                           ///< ranks that it will start
+  int servers = -1;                        ///< of them, the first; -1: a job without servers
   int nodes = 1;                           ///< nodes of the job, by its options
   std::vector<std::string> ips{};          ///< its --ips; empty: not given
   uint16_t master_port = 0;                ///< port held there for rank 0's own store
@@ -40,6 +41,7 @@ struct JobPlan {
     int pid = 0;
     int first_rank = 0;
     int ranks = 1;
+    int servers = -1;
   };
   std::string run_id{};
   std::vector<Node> nodes{};  ///< by node rank

@@ -109,6 +109,21 @@ TEST(JobPlan, ContradictionsAreNamed) {
   EXPECT_THAT(plan_of(nodes).refusal, HasSubstr("install the same version"));
 }
 
+TEST(JobPlan, AJobWithServersHasServersAndWorkersSomewhere) {
+  const auto plan = [](int servers_of_first, int servers_of_second) {
+    std::vector<NodeInfo> nodes{node(1), node(2)};
+    nodes[0].servers = servers_of_first;
+    nodes[1].servers = servers_of_second;
+    return plan_of(nodes);
+  };
+  EXPECT_EQ(plan(2, 0).refusal, "");
+  EXPECT_EQ(plan(2, 0).nodes[0].servers, 2);
+  EXPECT_EQ(plan(-1, -1).refusal, "");
+  EXPECT_EQ(plan(0, 0).refusal, "none of 2 nodes starts a server: see --server_num");
+  EXPECT_EQ(plan(2, 2).refusal, "none of 2 nodes starts a worker: see --worker_num");
+  EXPECT_THAT(plan(1, -1).refusal, HasSubstr("give --run_mode ps to all nodes or to none"));
+}
+
 TEST(JobPlan, WhoWentAgainHasNoPartInIt) {
   NodeInfo far = node(4, 1);
   far.address = "fd00::4";

@@ -29,6 +29,10 @@ void GivenOptions::add(const program::Option& row, std::string value, std::strin
   values_[std::string(row.key())].push_back({std::move(value), std::move(source)});
 }
 
+void GivenOptions::set(std::string_view key, Given given) {
+  values_.insert_or_assign(std::string(key), std::vector<Given>{std::move(given)});
+}
+
 bool GivenOptions::has(std::string_view key) const {
   return values_.contains(key);
 }

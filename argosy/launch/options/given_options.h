@@ -26,6 +26,8 @@ struct Given {
 class GivenOptions {
  public:
   void add(const program::Option& row, std::string value, std::string source);
+  /// Sets what others mean.
+  void set(std::string_view key, Given given);
 
   [[nodiscard]] bool has(std::string_view key) const;
   /// Returns the last value given. nullopt: none was.

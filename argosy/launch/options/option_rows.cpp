@@ -23,8 +23,6 @@ constexpr std::string_view kOutput = "Output";
 constexpr std::string_view kFailures = "Failures";
 constexpr std::string_view kOptionRowsHidden = "";
 
-constexpr std::string_view kServerLists =
-    "servers and workers start on one node so far: say how many, by --server_num and --worker_num";
 constexpr std::string_view kHeterogeneous = "heterogeneous parameter servers are part of Paddle";
 constexpr std::string_view kCoordinators = "coordinators of federated learning are part of Paddle";
 constexpr std::string_view kPaddlesGloo =
@@ -38,6 +36,8 @@ constexpr auto kRows = std::to_array<program::Option>({
   {"--gpus --devices --selected_gpus", "LIST", "Numbers of the GPUs to use (0,2). Every rank gets the list as CUDA_VISIBLE_DEVICES (of AMD's also as HIP_VISIBLE_DEVICES) and uses the GPU of its LOCAL_RANK. Default of --nproc_per_node: one rank per GPU. If no GPU is visible, the launcher warns and does the same", {}, {}, kRanks, "PADDLE_DEVICES", kPaddle, kBetter},
   {"--server_num", "N", "Processes that serve tables (a parameter server): the first of this node, whose TRAINING_ROLE is PSERVER. A server that dies is said, and ends nothing while another one lives. Default: none, or 1 with --run_mode ps or --worker_num", {}, {}, kRanks, "PADDLE_SERVER_NUM", kPaddle, kSame},
   {"--worker_num --trainer_num", "N", "Processes that train beside them, whose TRAINING_ROLE is TRAINER. Default: 1 with servers", {}, {}, kRanks, "PADDLE_TRAINER_NUM", kPaddle, kSame},
+  {"--servers", "LIST", "HOST:PORT of all servers, on all nodes, in place of --nnodes and --server_num: each node starts those with its address, and they meet as with --ips. Ports are not used, for free ones are held", {}, {}, kOptionRowsHidden, "PADDLE_SERVERS_ENDPOINTS", kPaddle, kSame},
+  {"--workers --trainers", "LIST", "HOST:PORT of all workers, beside --servers", {}, {}, kOptionRowsHidden, "PADDLE_TRAINERS_ENDPOINTS", kPaddle, kSame},
   {"--module -m", "", "Start the program as a Python module: python -u -m PROGRAM", {}, {}, kRanks, "PET_MODULE", kTorchrun, kSame},
   {"--no_python", "", "Execute the program itself, even if its name ends in .py", {}, {}, kRanks, "PET_NO_PYTHON", kTorchrun, kSame},
   {"--env", "NAME=VALUE", "Set a variable for all ranks. May be repeated", {}, {}, kRanks, "", kArgosy, kSame},
@@ -105,8 +105,6 @@ constexpr auto kRows = std::to_array<program::Option>({
   {"--use_env", "", "An option of torch.distributed.launch. Ranks always find LOCAL_RANK in the environment. Without it, argosy torch-launch also gives the program --local_rank=N, spelt as before PyTorch 2.0", {}, {}, kOptionRowsHidden, "", kTorchrun, kNoEffect},
   {"--legacy", "BOOL", "false. true is refused, because there is no former launcher to fall back to", {}, {}, kOptionRowsHidden, "", kPaddle, kSame},
 
-  {"--servers", "LIST", kServerLists, {}, {}, kOptionRowsHidden, "PADDLE_SERVERS_ENDPOINTS", kPaddle, kRefused},
-  {"--trainers --workers", "LIST", kServerLists, {}, {}, kOptionRowsHidden, "PADDLE_TRAINERS_ENDPOINTS", kPaddle, kRefused},
   {"--heter_workers", "LIST", kHeterogeneous, {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
   {"--heter_worker_num", "N", kHeterogeneous, {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},
   {"--heter_devices", "LIST", kHeterogeneous, {}, {}, kOptionRowsHidden, "", kPaddle, kRefused},

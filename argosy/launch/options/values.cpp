@@ -139,6 +139,14 @@ HostPort endpoint(const Given& given) {
   return place;
 }
 
+std::vector<HostPort> endpoints(const Given& given) {
+  std::vector<HostPort> list;
+  for (const std::string& piece : strings::split(given.value, ',')) {
+    list.push_back(endpoint({std::string(strings::trim(piece)), given.source}));
+  }
+  return list;
+}
+
 std::vector<std::string> hosts(const Given& given) {
   std::vector<std::string> list;
   for (const std::string& piece : strings::split(given.value, ',')) {

@@ -40,6 +40,8 @@ struct HostPort {
 };
 /// Reads "host", "host:29500" or "[::1]:29500".
 [[nodiscard]] HostPort endpoint(const Given& given);
+/// Reads "a:1,b:2,b:3".
+[[nodiscard]] std::vector<HostPort> endpoints(const Given& given);
 /// Reads "a,b". Each host may stand there once.
 [[nodiscard]] std::vector<std::string> hosts(const Given& given);
 /// Reads our words, and those of torchrun's --numa_binding.

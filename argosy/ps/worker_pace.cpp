@@ -1,0 +1,33 @@
+#include "argosy/ps/worker_pace.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace argosy::ps {
+
+bool WorkerPace::none_has_pushed() const {
+  return std::ranges::all_of(workers_, [](const Worker& one) { return one.pushes == 0; });
+}
+
+void WorkerPace::count(size_t worker) {
+  Worker& one = workers_[worker];
+  ++one.pushes;
+  if (one.excused) {
+    const uint64_t others = slowest();
+    const bool has_others = others != std::numeric_limits<uint64_t>::max();
+    one.head_start = has_others && others > one.pushes ? others - one.pushes : 0;
+    one.excused = false;
+  }
+}
+
+uint64_t WorkerPace::slowest() const {
+  uint64_t slowest = std::numeric_limits<uint64_t>::max();
+  for (const Worker& one : workers_) {
+    if (!one.excused) {
+      slowest = std::min(slowest, one.pushes + one.head_start);
+    }
+  }
+  return slowest;
+}
+
+}  // namespace argosy::ps

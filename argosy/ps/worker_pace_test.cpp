@@ -1,0 +1,53 @@
+#include "argosy/ps/worker_pace.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace argosy::ps {
+namespace {
+
+void push(WorkerPace& pace, size_t worker, int times) {
+  for (int i = 0; i < times; ++i) {
+    pace.count(worker);
+  }
+}
+
+TEST(WorkerPace, IsThatOfTheSlowest) {
+  WorkerPace pace(3);
+  EXPECT_TRUE(pace.none_has_pushed());
+  push(pace, 0, 5);
+  push(pace, 1, 3);
+  EXPECT_EQ(pace.slowest(), 0U);
+  EXPECT_TRUE(pace.is_slowest(2));
+  push(pace, 2, 4);
+  EXPECT_EQ(pace.slowest(), 3U);
+  EXPECT_TRUE(pace.is_slowest(1));
+  EXPECT_FALSE(pace.none_has_pushed());
+}
+
+TEST(WorkerPace, NobodyWaitsForOneThatIsGoneNorForItsReturn) {
+  WorkerPace pace(2);
+  push(pace, 0, 3);
+  push(pace, 1, 2);
+  pace.excuse(1);
+  EXPECT_EQ(pace.slowest(), 3U);
+  push(pace, 0, 500);
+  pace.count(1);  // it was started again
+  EXPECT_EQ(pace.pushes_of(1), 3U);
+  EXPECT_EQ(pace.slowest(), 503U) << "as if it had pushed as often as the others";
+  push(pace, 0, 10);
+  EXPECT_EQ(pace.slowest(), 503U) << "and from then on it counts";
+  EXPECT_TRUE(pace.is_slowest(1));
+}
+
+TEST(WorkerPace, WhereAllAreGoneNobodyIsSlow) {
+  WorkerPace pace(1);
+  pace.excuse(0);
+  EXPECT_EQ(pace.slowest(), std::numeric_limits<uint64_t>::max());
+  pace.count(0);
+  EXPECT_EQ(pace.slowest(), 1U);
+}
+
+}  // namespace
+}  // namespace argosy::ps
