@@ -7,16 +7,19 @@
 #include <ATen/core/grad_mode.h>
 
 #include "argosy/base/check.h"
+#include "argosy/optim/forwarding_optimizer.h"
 
 namespace argosy::fleet::detail {
 namespace {
 
-class MergedGradients final : public optim::OptimizerImpl {
+class MergedGradients final : public optim::ForwardingOptimizer {
  public:
   MergedGradients(std::shared_ptr<optim::OptimizerImpl> inner,
                   const GradientMergeConfigs& configs,
                   const std::vector<std::shared_ptr<parallel::ddp::Core>>& models)
-      : inner_(std::move(inner)), configs_(configs), models_(models.begin(), models.end()) {
+      : ForwardingOptimizer(std::move(inner)),
+        configs_(configs),
+        models_(models.begin(), models.end()) {
     begin_pass();
   }
   ~MergedGradients() override { set_local(false); }
@@ -46,28 +49,15 @@ class MergedGradients final : public optim::OptimizerImpl {
     }
     passes_ = 0;
     begin_pass();
-    inner_->step();
+    inner()->step();
   }
 
   void zero_grad(const optim::ZeroGradOptions& options) override {
     if (passes_ == 0) {
-      inner_->zero_grad(options);
+      inner()->zero_grad(options);
     }
   }
 
-  [[nodiscard]] const engine::NamedTensors& parameters() const override {
-    return inner_->parameters();
-  }
-  [[nodiscard]] const std::vector<optim::GroupInfo>& groups() const override {
-    return inner_->groups();
-  }
-  void set_group_lr(size_t group, double lr) override { inner_->set_group_lr(group, lr); }
-  void add_param_group(const engine::NamedTensors& parameters,
-                       const optim::ParamGroup& group) override {
-    inner_->add_param_group(parameters, group);
-  }
-  [[nodiscard]] std::string name() const override { return inner_->name(); }
-  [[nodiscard]] optim::Choices choices() const override { return inner_->choices(); }
   [[nodiscard]] optim::OptimizerState state_dict() const override {
     ARGOSY_CHECK(passes_ == 0,
                  "fleet.gradient_merge",
@@ -75,16 +65,15 @@ class MergedGradients final : public optim::OptimizerImpl {
                  "after the step that acts.",
                  passes_,
                  configs_.k_steps);
-    return inner_->state_dict();
+    return inner()->state_dict();
   }
   void load_state_dict(const optim::OptimizerState& state) override {
-    inner_->load_state_dict(state);
+    inner()->load_state_dict(state);
     passes_ = 0;  // what was merged belongs to other weights
-    inner_->zero_grad({});
+    inner()->zero_grad({});
     begin_pass();
   }
   [[nodiscard]] bool gathers_gradients() const override { return true; }
-  [[nodiscard]] const optim::ShardedStep* sharded() const override { return inner_->sharded(); }
 
   /// Lets all passes average again, because another optimizer updates these parameters now.
   void end() {
@@ -107,7 +96,6 @@ class MergedGradients final : public optim::OptimizerImpl {
     local_ = local;
   }
 
-  std::shared_ptr<optim::OptimizerImpl> inner_;
   GradientMergeConfigs configs_;
   /// Not owned: a wrapper that is let go of takes its hooks along.
   std::vector<std::weak_ptr<parallel::ddp::Core>> models_;
