@@ -1,0 +1,304 @@
+#include "argosy/parallel/traffic/deep_gradient_compression.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/sign.h>
+#include <ATen/ops/topk.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "argosy/base/check.h"
+#include "argosy/comm/collectives.h"
+#include "argosy/optim/flat_optimizer.h"
+#include "argosy/parallel/traffic/rank_state.h"
+
+namespace argosy::parallel {
+namespace {
+
+constexpr const char* kDgcPrefix = "dgc.";
+constexpr const char* kDgc = "parallel.dgc";
+
+optim::FlatSettings momentum_settings(const optim::OptimizerImpl& optimizer) {
+  auto settings = optim::settings_of(optimizer).value_or(optim::FlatSettings{});
+  const bool is_momentum =
+      settings.rule == "Momentum" || (settings.rule == "SGD" && settings.numbers.momentum > 0);
+  ARGOSY_CHECK(
+      is_momentum,
+      kDgc,
+      "dgc has the momentum of optim::Momentum, or of optim::SGD with momentum, in what it "
+      "sends: got {}. Give it one of these, or leave dgc out (powersgd goes with any "
+      "optimizer).",
+      settings.rule.empty()    ? optimizer.name()
+      : settings.rule == "SGD" ? "SGD without momentum"
+                               : settings.rule);
+  for (const auto& [name, value] : settings.formula->choices()) {
+    ARGOSY_CHECK(name != "dampening" || value == "0",
+                 kDgc,
+                 "dgc knows no dampening: got SGD with dampening {}. Leave it out.",
+                 value);
+  }
+  ARGOSY_CHECK(std::holds_alternative<std::monostate>(settings.grad_clip) ||
+                   std::holds_alternative<optim::ClipGradByNorm>(settings.grad_clip),
+               kDgc,
+               "dgc clips each rank's gradients before it sends them, where nobody knows the norm "
+               "of the average: expected ClipGradByNorm or none, got {}",
+               std::holds_alternative<optim::ClipGradByValue>(settings.grad_clip)
+                   ? "ClipGradByValue"
+                   : "ClipGradByGlobalNorm");
+  return settings;
+}
+
+}  // namespace
+
+void DgcOptions::validate() const {
+  constexpr const char* kWhere = "parallel.DgcOptions";
+  ARGOSY_CHECK(rampup_begin_step >= 0,
+               kWhere,
+               "rampup_begin_step: expected 0 or more, got {}",
+               rampup_begin_step);
+  ARGOSY_CHECK(rampup_step >= 1, kWhere, "rampup_step: expected at least 1, got {}", rampup_step);
+  ARGOSY_CHECK(!sparsity.empty(), kWhere, "sparsity: expected at least one share, got none");
+  for (const double share : sparsity) {
+    ARGOSY_CHECK(share >= 0 && share < 1,
+                 kWhere,
+                 "sparsity: expected shares from 0 to below 1, got {}",
+                 share);
+  }
+  ARGOSY_CHECK(
+      min_elements >= 1, kWhere, "min_elements: expected at least 1, got {}", min_elements);
+}
+
+/// What a bucket brings: one message of places and values, and the small parameters.
+struct DeepGradientCompression::Pass {
+  struct Part {
+    at::Tensor gradient{};  // the bucket's view, where the average goes
+    int64_t offset = 0;     // in the message, or in `dense`
+    int64_t sent = 0;       // elements; 0: all of them, in `dense`
+  };
+  std::vector<Part> parts{};
+  at::Tensor message{};                // i32: places, then values as bits
+  std::vector<at::Tensor> received{};  // of each rank
+  at::Tensor dense{};
+  comm::Work dense_work{};
+};
+
+DeepGradientCompression::DeepGradientCompression(const optim::OptimizerImpl& optimizer,
+                                                 const comm::Group& group,
+                                                 const DgcOptions& options)
+    : options_(options), group_(group), first_(optimizer.parameters().front().first) {
+  options_.validate();
+  const optim::FlatSettings settings = momentum_settings(optimizer);
+  momentum_ = settings.numbers.momentum;
+  nesterov_ = settings.numbers.variant;
+  if (const auto* clip = std::get_if<optim::ClipGradByNorm>(&settings.grad_clip)) {
+    clip_norm_ = clip->clip_norm / std::sqrt(static_cast<double>(group.size()));
+  }
+  for (size_t i = 0; i < optimizer.parameters().size(); ++i) {
+    const auto& [name, parameter] = optimizer.parameters()[i];
+    if (parameter.numel() >= options_.min_elements && parameter.scalar_type() == at::kFloat) {
+      places_.emplace(parameter.unsafeGetTensorImpl(), kept_.size());
+      kept_.push_back({.name = name, .parameter = parameter, .decay = settings.decays[i]});
+    }
+  }
+}
+
+DeepGradientCompression::Kept* DeepGradientCompression::find(const at::Tensor& parameter) {
+  const auto found = places_.find(parameter.unsafeGetTensorImpl());
+  return found == places_.end() ? nullptr : &kept_[found->second];
+}
+
+double DeepGradientCompression::sparsity_now() const {
+  const auto stages = std::ssize(options_.sparsity);
+  const int64_t done = std::max<int64_t>(steps_ - options_.rampup_begin_step, 0);
+  const int64_t stage = std::min<int64_t>(done * stages / options_.rampup_step, stages - 1);
+  return options_.sparsity[static_cast<size_t>(stage)];
+}
+
+int64_t DeepGradientCompression::sent_of(const Kept& kept) const {
+  const auto elements = static_cast<double>(kept.parameter.numel());
+  return std::max<int64_t>(std::llround(elements * (1 - sparsity_now())), 1);
+}
+
+BucketWork DeepGradientCompression::reduce(GradBucket& bucket) {
+  const at::NoGradGuard no_grad;
+  if (steps_ < options_.rampup_begin_step) {
+    return average()(bucket);
+  }
+  const auto pass = std::make_shared<Pass>();
+  const std::vector<at::Tensor> parameters = bucket.parameters();
+  int64_t sent = 0, dense = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Kept* const kept = find(parameters[i]);
+    const at::Tensor& gradient = bucket.gradients()[i];
+    int64_t& end = kept == nullptr ? dense : sent;
+    const int64_t size = kept == nullptr ? 0 : sent_of(*kept);
+    pass->parts.push_back({.gradient = gradient, .offset = end, .sent = size});
+    end += kept == nullptr ? gradient.numel() : 2 * size;
+  }
+  pass->message = at::empty({sent}, bucket.buffer().options().dtype(at::kInt));
+  pass->dense = at::empty({dense}, bucket.buffer().options());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Pass::Part& part = pass->parts[i];
+    if (part.sent == 0) {
+      pass->dense.narrow(0, part.offset, part.gradient.numel())
+          .view(part.gradient.sizes())
+          .copy_(part.gradient);
+      continue;
+    }
+    Kept& kept = *find(parameters[i]);
+    gather_up(kept, part.gradient);
+    put_largest(kept,
+                pass->message.narrow(0, part.offset, part.sent),
+                pass->message.narrow(0, part.offset + part.sent, part.sent).view(at::kFloat));
+  }
+  for (int rank = 0; rank < group_.size() && sent > 0; ++rank) {
+    pass->received.push_back(at::empty_like(pass->message));
+  }
+  comm::Work work = comm::all_reduce_async(
+      pass->dense,
+      group_,
+      {.op = comm::ReduceOp::kAvg, .timeout = bucket.timeout(), .place = bucket.place()});
+  if (sent > 0) {
+    pass->dense_work = std::move(work);
+    work = comm::all_gather_async(pass->received,
+                                  pass->message,
+                                  group_,
+                                  {.timeout = bucket.timeout(), .place = bucket.place()});
+  }
+  return {std::move(work), [this, pass] { finish(*pass); }};
+}
+
+/// The gradient of this rank goes into its momentum, and that into what is to be sent.
+void DeepGradientCompression::gather_up(Kept& kept, const at::Tensor& gradient) const {
+  ARGOSY_CHECK(!kept.is_reduced,
+               kDgc,
+               "the gradient of parameter {} was averaged a second time before optimizer.step(): "
+               "dgc would add it to the momentum twice. Put no_sync() around all backward passes "
+               "of an update but the last, and step with the optimizer that has dgc.",
+               kept.name);
+  kept.is_reduced = true;
+  at::Tensor own = gradient.reshape({-1}).clone();
+  if (clip_norm_ > 0) {
+    const double norm = own.norm().item<double>();
+    own.mul_(clip_norm_ / std::max(norm, clip_norm_));
+  }
+  if (kept.decay.coeff != 0) {
+    const at::Tensor weights = kept.parameter.detach().reshape({-1});
+    own.add_(kept.decay.kind == optim::WeightDecay::Kind::kL1 ? weights.sign() : weights,
+             kept.decay.coeff);
+  }
+  if (!kept.momentum.defined()) {
+    kept.momentum = at::zeros_like(own);
+    kept.unsent = at::zeros_like(own);
+  }
+  if (nesterov_) {
+    kept.momentum.add_(own).mul_(momentum_);
+    kept.unsent.add_(kept.momentum).add_(own);
+  } else {
+    kept.momentum.mul_(momentum_).add_(own);
+    kept.unsent.add_(kept.momentum);
+  }
+}
+
+void DeepGradientCompression::put_largest(Kept& kept,
+                                          const at::Tensor& places,
+                                          const at::Tensor& values) const {
+  const at::Tensor largest = std::get<1>(
+      at::topk(kept.unsent.abs(), places.numel(), /*dim=*/0, /*largest=*/true, /*sorted=*/false));
+  places.copy_(largest);
+  values.copy_(kept.unsent.index_select(0, largest));
+  kept.unsent.index_fill_(0, largest, 0);
+  kept.momentum.index_fill_(0, largest, 0);
+}
+
+/// The average, added up in the order of the ranks: the same bits on all of them.
+void DeepGradientCompression::finish(const Pass& pass) const {
+  const at::NoGradGuard no_grad;
+  if (!pass.received.empty()) {
+    pass.dense_work.wait();
+  }
+  for (const Pass::Part& part : pass.parts) {
+    if (part.sent == 0) {
+      part.gradient.copy_(
+          pass.dense.narrow(0, part.offset, part.gradient.numel()).view(part.gradient.sizes()));
+      continue;
+    }
+    const at::Tensor sum = at::zeros({part.gradient.numel()}, part.gradient.options());
+    for (const at::Tensor& message : pass.received) {
+      const at::Tensor places = message.narrow(0, part.offset, part.sent).to(at::kLong);
+      sum.index_add_(
+          0, places, message.narrow(0, part.offset + part.sent, part.sent).view(at::kFloat));
+    }
+    part.gradient.copy_(sum.div_(group_.size()).view(part.gradient.sizes()));
+  }
+}
+
+/// Of what dgc has averaged, whose momentum is in it already, the step is plain SGD.
+void DeepGradientCompression::step(optim::OptimizerImpl& inner) {
+  const at::NoGradGuard no_grad;
+  const bool compressed = steps_ >= options_.rampup_begin_step;
+  std::unordered_map<std::string, double> rates;
+  for (const optim::GroupInfo& group : inner.groups()) {
+    for (const std::string& name : group.names) {
+      rates.emplace(name, group.lr);
+    }
+  }
+  std::vector<at::Tensor> gradients;
+  for (Kept& kept : kept_) {
+    at::Tensor& gradient = kept.parameter.mutable_grad();
+    gradients.push_back(gradient);
+    if (compressed && kept.is_reduced && gradient.defined()) {
+      kept.parameter.detach().sub_(gradient, rates.at(kept.name));
+      gradient = at::Tensor();  // the inner optimizer passes it by
+    }
+    kept.is_reduced = false;
+  }
+  inner.step();
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    kept_[i].parameter.mutable_grad() = gradients[i];
+  }
+  ++steps_;
+}
+
+void DeepGradientCompression::add_state(optim::OptimizerState& state) const {
+  const auto named = [](const char* name) { return std::string(kDgcPrefix) + name; };
+  traffic::entries_of(state, first_).set(named("steps"), traffic::count_tensor(steps_));
+  for (const Kept& kept : kept_) {
+    if (kept.unsent.defined()) {
+      engine::StateDict& entries = traffic::entries_of(state, kept.name);
+      entries.set(named("u"), traffic::rows_of_ranks(kept.momentum, group_));
+      entries.set(named("v"), traffic::rows_of_ranks(kept.unsent, group_));
+    }
+  }
+}
+
+void DeepGradientCompression::take_state(optim::OptimizerState& state) {
+  const auto taken = traffic::taken_out(state, kDgcPrefix);
+  steps_ = 0;
+  if (const auto found = taken.find(first_); found != taken.end()) {
+    steps_ = traffic::count_in(found->second, "steps");
+  }
+  for (Kept& kept : kept_) {
+    kept.momentum = kept.unsent = at::Tensor();
+    kept.is_reduced = false;
+    const auto found = taken.find(kept.name);
+    if (found == taken.end() || !found->second.contains("v")) {
+      continue;
+    }
+    const at::TensorOptions type = kept.parameter.options().requires_grad(false);
+    kept.momentum = at::empty({kept.parameter.numel()}, type);
+    kept.unsent = at::empty({kept.parameter.numel()}, type);
+    traffic::take_row(kept.momentum, found->second.at("u"), group_, kept.name + "/dgc.u");
+    traffic::take_row(kept.unsent, found->second.at("v"), group_, kept.name + "/dgc.v");
+  }
+}
+
+}  // namespace argosy::parallel

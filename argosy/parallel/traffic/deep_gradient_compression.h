@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/comm/group.h"
+#include "argosy/optim/decay.h"
+#include "argosy/optim/optimizer.h"
+#include "argosy/parallel/traffic/gradient_compressor.h"
+
+namespace argosy::parallel {
+
+/// Options of DeepGradientCompression. Names and defaults are those of Paddle's dgc_configs.
+struct DgcOptions {
+  int64_t rampup_begin_step = 0;  ///< updates before it begins: plain momentum
+  /// Updates over which the sparsities are taken one after the other, each equally long.
+  int64_t rampup_step = 1;
+  /// Shares of a gradient's elements that are not sent. The last one stays.
+  std::vector<double> sparsity{0.999};
+  /// Parameters with fewer elements are averaged as they are, and updated with plain momentum.
+  /// Source: Paddle 3.3, DGCMomentumOptimizer, 16384.
+  int64_t min_elements = 16384;
+
+  /// Errors: UsageError naming the field.
+  void validate() const;
+};
+
+/// Sends the largest elements of a gradient with momentum, and keeps the others for later:
+///
+///     u = momentum * u + gradient          of this rank, with its weight decay
+///     v = v + u                            nesterov: u = momentum * (u + gradient); v = v + u + g
+///     send the largest |v|; set u and v to zero there
+///     w = w - lr * average over the ranks of what was sent
+///
+/// The momentum is in u, so the step has none. ClipGradByNorm acts on a rank's own gradient, with
+/// clip_norm / sqrt(ranks), before it is added. One backward that averages for each step.
+/// Cost: an all-gather of 8 bytes for each element that is sent, (ranks - 1) times, and an
+/// all-reduce of the small parameters.
+/// Source: Lin et al., "Deep Gradient Compression", ICLR 2018 (arXiv 1712.01887), algorithm 1 with
+/// momentum factor masking; Paddle 3.3, DGCMomentumOptimizer.
+class DeepGradientCompression final : public GradientCompressor {
+ public:
+  /// `optimizer`: a Momentum, or an SGD with momentum and without dampening, of the wrapped model's
+  /// parameters. Errors: UsageError for another one, and for clipping by anything but
+  /// ClipGradByNorm.
+  DeepGradientCompression(const optim::OptimizerImpl& optimizer,
+                          const comm::Group& group,
+                          const DgcOptions& options);
+
+  [[nodiscard]] std::string name() const override { return "dgc"; }
+  [[nodiscard]] BucketWork reduce(GradBucket& bucket) override;
+  void step(optim::OptimizerImpl& inner) override;
+  void add_state(optim::OptimizerState& state) const override;
+  void take_state(optim::OptimizerState& state) override;
+
+  /// Returns the share of elements that the next update leaves out.
+  [[nodiscard]] double sparsity_now() const;
+
+ private:
+  struct Kept {
+    std::string name{};
+    at::Tensor parameter{};
+    optim::WeightDecay decay{};
+    at::Tensor momentum{};    // u, flat
+    at::Tensor unsent{};      // v, flat
+    bool is_reduced = false;  // since the last step
+  };
+  struct Pass;  // of a bucket
+
+  [[nodiscard]] Kept* find(const at::Tensor& parameter);
+  void gather_up(Kept& kept, const at::Tensor& gradient) const;
+  [[nodiscard]] int64_t sent_of(const Kept& kept) const;
+  void put_largest(Kept& kept, const at::Tensor& places, const at::Tensor& values) const;
+  void finish(const Pass& pass) const;
+
+  DgcOptions options_;
+  comm::Group group_;
+  std::string first_;  // whose state has the number of steps
+  double momentum_ = 0;
+  bool nesterov_ = false;
+  double clip_norm_ = 0;  // of a rank's own gradients; 0: none
+  std::vector<Kept> kept_{};
+  std::unordered_map<const void*, size_t> places_{};
+  int64_t steps_ = 0;
+};
+
+}  // namespace argosy::parallel
