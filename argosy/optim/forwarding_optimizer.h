@@ -30,6 +30,8 @@ class ForwardingOptimizer : public OptimizerImpl {
   [[nodiscard]] Choices choices() const override { return inner_->choices(); }
   [[nodiscard]] OptimizerState state_dict() const override { return inner_->state_dict(); }
   void load_state_dict(const OptimizerState& state) override { inner_->load_state_dict(state); }
+  void note_loss(double loss) override { inner_->note_loss(loss); }
+  void use_shared_weights(bool shared) override { inner_->use_shared_weights(shared); }
   [[nodiscard]] bool gathers_gradients() const override { return inner_->gathers_gradients(); }
   [[nodiscard]] const ShardedStep* sharded() const override { return inner_->sharded(); }
 

@@ -112,6 +112,13 @@ class OptimizerImpl {
   /// True if gradients of several passes are kept between calls of step(), so that nobody else may
   /// change them between.
   [[nodiscard]] virtual bool gathers_gradients() const { return false; }
+  /// Tells the loss of the update that the next step() makes, of this rank, to an optimizer that
+  /// goes by it (adaptive_localsgd).
+  virtual void note_loss(double /*loss*/) {}
+  /// Collective, between two steps: where each rank trains weights of its own for some steps
+  /// (localsgd, diloco), puts what the ranks have together into the parameters, or each rank's own
+  /// again. Elsewhere it does nothing.
+  virtual void use_shared_weights(bool /*shared*/) {}
   /// Ends a step that step_early() began in a backward that failed. Updated parameters stay
   /// updated, the rest of the step is not made, and no other process writes into the parameters
   /// from then on.
@@ -163,6 +170,10 @@ class Optimizer {
   /// Sets every group to `lr` times its lr_scale.
   void set_lr(double lr);
   void set_group_lr(std::size_t group, double lr);
+
+  /// See OptimizerImpl::note_loss() and use_shared_weights().
+  void note_loss(double loss) { impl_->note_loss(loss); }
+  void use_shared_weights(bool shared) { impl_->use_shared_weights(shared); }
 
   [[nodiscard]] OptimizerState state_dict() const;
   /// Loads state and learning rates, all or nothing. The other options stay as constructed. The

@@ -705,7 +705,7 @@ void Core::after_forward(std::span<const at::Tensor> outputs) {
 }
 
 bool Core::averages() const {
-  return no_sync_depth_ == 0 && (!micro_batch_.has_value() || micro_batch_->ends_leaf());
+  return no_sync_depth_ == 0 && !apart_ && (!micro_batch_.has_value() || micro_batch_->ends_leaf());
 }
 
 void Core::deal_to(int64_t virtual_ranks) {
@@ -716,6 +716,13 @@ void Core::deal_to(int64_t virtual_ranks) {
   if (deal->leaves() == deal_->leaves()) {
     return;
   }
+  ARGOSY_CHECK(!apart_,
+               "parallel.ddp",
+               "each process trains weights of its own between two sums (localsgd, diloco): here "
+               "are {} processes, and {} virtual ranks were asked for. Start {}",
+               group_.size(),
+               deal->leaves(),
+               deal->leaves());
   ARGOSY_CHECK(alone() || shards_ != nullptr || !reducer_->scatters(),
                "parallel.ddp",
                "the number of virtual ranks cannot change once gradients are scattered. Set it "
@@ -752,7 +759,7 @@ void Core::begin(const MicroBatch& micro_batch) {
                micro_batch.micros,
                micro_batch.leaf,
                micro_batch.leaves);
-  if (alone()) {
+  if (alone() || apart_) {
     return;
   }
   if (micro_batch.begins_update() && micro_batch_.has_value()) {
@@ -917,8 +924,37 @@ void Core::share_parameters() {
   }
 }
 
+void Core::check_can_be_apart() const {
+  ARGOSY_CHECK(join_ == nullptr, "parallel.ddp", "ranks cannot train apart inside of a join()");
+  ARGOSY_CHECK(!has_virtual_ranks(),
+               "parallel.ddp",
+               "between two sums of weights each process trains its own (localsgd, diloco), which "
+               "needs as many processes as virtual ranks: here are {} processes for {}. Start {}, "
+               "or leave virtual_ranks out",
+               group_.size(),
+               deal_->leaves(),
+               deal_->leaves());
+  ARGOSY_CHECK(values_ == nullptr,
+               "parallel.ddp",
+               "ranks divide the parameters (sharding), and cannot have weights of their own "
+               "(localsgd, diloco). Leave one of them out");
+}
+
+void Core::set_apart(bool apart) {
+  check_can_be_apart();
+  if (apart && !apart_ && !alone()) {
+    divisions_->end_all();
+    reducer_->update_late();
+  }
+  apart_ = apart;
+}
+
 void Core::begin_join(const JoinOptions& options) {
   ARGOSY_CHECK(join_ == nullptr, "parallel.join", "a join of this model is under way already");
+  ARGOSY_CHECK(!apart_,
+               "parallel.join",
+               "join() is for gradients that ranks average, and here each rank trains weights of "
+               "its own between two sums (localsgd, diloco)");
   ARGOSY_CHECK(!has_virtual_ranks(),
                "parallel.join",
                "join() needs as many processes as virtual ranks, here are {} processes for {}",

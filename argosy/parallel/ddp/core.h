@@ -79,6 +79,14 @@ class Core final {
   /// Errors: what stopped a gather of parameters, once.
   void check_memory() const;
 
+  /// Lets backward passes average nothing from now on, so that each rank's weights become its own,
+  /// or average again. Steps are no longer divided. Collective, between two updates. Errors:
+  /// UsageError in a join(), where ranks divide parameters, and where virtual ranks are not the
+  /// processes.
+  void set_apart(bool apart);
+  /// Errors: as of set_apart().
+  void check_can_be_apart() const;
+
   void enter_no_sync() { ++no_sync_depth_; }
   void leave_no_sync() { --no_sync_depth_; }
 
@@ -186,6 +194,7 @@ class Core final {
   FiniteCheck finite_of_one_;
   std::vector<engine::GradHook> finite_hooks_{};
   int no_sync_depth_ = 0;
+  bool apart_ = false;                     // each rank's weights are its own
   std::optional<MicroBatch> micro_batch_;  // whose passes follow
   bool buffers_differ_ = false;            // an update was left
   bool shares_later_ = false;              // parameters, where the update ends

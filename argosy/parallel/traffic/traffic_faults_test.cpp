@@ -6,6 +6,7 @@
 #include "argosy/optim/sgd.h"
 #include "argosy/parallel/traffic/compress.h"
 #include "argosy/parallel/traffic/traffic_test_support.h"
+#include "argosy/parallel/traffic/train_apart.h"
 #include "argosy/rendezvous/file_store.h"
 
 #include "tests/support/temp_dir.h"
@@ -16,10 +17,11 @@ namespace {
 using ::testing::HasSubstr;
 using namespace argosy::parallel::testing;  // NOLINT(google-build-using-namespace)
 
+const DilocoOptions kStreaming{.sync_every = 4, .fragments = 2, .fragment_sync_delay = 1};
 const PowerSgdOptions kAtOnce{.start_power_sgd_iter = 0, .min_compression_rate = 0.01};
 
-TEST(TrafficFaults, ADeadRankIsNamedByCompression) {
-  for (const bool dgc : {false, true}) {
+TEST(TrafficFaults, ADeadRankIsNamed) {
+  for (const std::string way : {"powersgd", "dgc", "localsgd", "diloco"}) {
     const test::TempDir folder;
     const auto outcomes = test::try_run_ranks(
         3,
@@ -33,7 +35,10 @@ TEST(TrafficFaults, ADeadRankIsNamedByCompression) {
           DistributedDataParallel model(Wide(), group);
           const optim::Optimizer inner = optim::Momentum(model, {.lr = 0.1});
           const optim::Optimizer optimizer =
-              dgc ? compress(model, inner, DgcOptions()) : compress(model, inner, kAtOnce);
+              way == "dgc"        ? compress(model, inner, DgcOptions())
+              : way == "powersgd" ? compress(model, inner, kAtOnce)
+              : way == "localsgd" ? train_apart(model, inner, LocalSgdOptions{.k_steps = 2})
+                                  : train_apart(model, inner, kStreaming);
           for (int step = 0; step < 50; ++step) {
             if (step == 5 && rank == 2) {
               ::raise(SIGKILL);

@@ -1,0 +1,149 @@
+#include "argosy/parallel/traffic/local_sgd.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <ATen/ops/full.h>
+
+#include "argosy/base/check.h"
+#include "argosy/optim/flat_optimizer.h"
+#include "argosy/parallel/traffic/flat_values.h"
+#include "argosy/parallel/traffic/rank_state.h"
+
+namespace argosy::parallel {
+namespace {
+
+constexpr const char* kLocalSgd = "parallel.localsgd";
+constexpr int64_t kMostSteps = 16;  // Paddle's
+
+const std::shared_ptr<optim::OptimizerImpl>& checked_rule(
+    const std::shared_ptr<optim::OptimizerImpl>& inner) {
+  const std::string rule = optim::settings_of(*inner).value_or(optim::FlatSettings{}).rule;
+  ARGOSY_CHECK(rule == "SGD" || rule == "Momentum",
+               kLocalSgd,
+               "localsgd and adaptive_localsgd average weights of optim::SGD and optim::Momentum: "
+               "got {}, whose state would not fit the averaged weights. Give it one of these, or "
+               "take diloco, which goes with any optimizer.",
+               rule.empty() ? inner->name() : rule);
+  return inner;
+}
+
+template <typename Options>
+const Options& validated(const Options& options) {
+  options.validate();
+  return options;
+}
+
+at::Tensor number_tensor(double number) {
+  return at::full({}, number, at::kDouble);
+}
+
+}  // namespace
+
+void LocalSgdOptions::validate() const {
+  constexpr const char* kWhere = "parallel.LocalSgdOptions";
+  ARGOSY_CHECK(k_steps >= 1, kWhere, "k_steps: expected at least 1, got {}", k_steps);
+  ARGOSY_CHECK(begin_step >= 1, kWhere, "begin_step: expected at least 1, got {}", begin_step);
+}
+
+void AdaptiveLocalSgdOptions::validate() const {
+  constexpr const char* kWhere = "parallel.AdaptiveLocalSgdOptions";
+  ARGOSY_CHECK(
+      init_k_steps >= 1, kWhere, "init_k_steps: expected at least 1, got {}", init_k_steps);
+  ARGOSY_CHECK(begin_step >= 1, kWhere, "begin_step: expected at least 1, got {}", begin_step);
+}
+
+LocalSgd::LocalSgd(const std::shared_ptr<ddp::Core>& model,
+                   const std::shared_ptr<optim::OptimizerImpl>& inner,
+                   const LocalSgdOptions& options)
+    : LocalSteps(model, checked_rule(inner), "localsgd"),
+      first_k_steps_(validated(options).k_steps),
+      begin_step_(options.begin_step),
+      k_steps_(options.k_steps) {}
+
+LocalSgd::LocalSgd(const std::shared_ptr<ddp::Core>& model,
+                   const std::shared_ptr<optim::OptimizerImpl>& inner,
+                   const AdaptiveLocalSgdOptions& options)
+    : LocalSteps(model, checked_rule(inner), "localsgd"),
+      adapts_(true),
+      first_k_steps_(validated(options).init_k_steps),
+      begin_step_(options.begin_step),
+      k_steps_(options.init_k_steps) {}
+
+void LocalSgd::after_step() {
+  if (steps() == begin_step_) {
+    begin();
+  } else if (is_apart() && steps() - last_ >= k_steps_) {
+    average();
+  }
+  loss_ = std::numeric_limits<double>::quiet_NaN();
+}
+
+/// The ranks have the same weights here.
+void LocalSgd::begin() {
+  if (adapts_) {
+    check_loss();
+    std::vector<double> losses{loss_};
+    traffic::average_values({}, losses, group());
+    first_loss_ = losses.front();
+    first_lr_ = groups().front().lr;
+  }
+  last_ = steps();
+  set_apart(true);
+}
+
+void LocalSgd::average() {
+  std::vector<double> losses;
+  if (adapts_) {
+    check_loss();
+    losses.push_back(loss_);
+  }
+  traffic::average_values(weights(), losses, group());
+  sync_buffers();
+  last_ = steps();
+  if (adapts_) {
+    choose(losses.front());
+  }
+}
+
+void LocalSgd::choose(double mean_loss) {
+  const double lr = groups().front().lr;
+  const double steps = std::ceil(
+      std::sqrt(first_lr_ * mean_loss / (lr * first_loss_) * static_cast<double>(first_k_steps_)));
+  const double most = static_cast<double>(kMostSteps);
+  k_steps_ = std::isfinite(steps) ? static_cast<int64_t>(std::clamp(steps, 1.0, most)) : 1;
+}
+
+void LocalSgd::check_loss() const {
+  ARGOSY_CHECK(!std::isnan(loss_),
+               kLocalSgd,
+               "adaptive_localsgd goes by the loss, and none was told for step {}. Call "
+               "optimizer.note_loss(loss.item<double>()) before each step(); fit() does.",
+               steps());
+}
+
+void LocalSgd::add_shared_state(optim::OptimizerState& state) const {
+  engine::StateDict& entries = traffic::entries_of(state, parameters().front().first);
+  entries.set(prefix() + "last", traffic::count_tensor(last_));
+  entries.set(prefix() + "k_steps", traffic::count_tensor(k_steps_));
+  entries.set(prefix() + "first_loss", number_tensor(first_loss_));
+  entries.set(prefix() + "first_lr", number_tensor(first_lr_));
+}
+
+void LocalSgd::take_shared_state(optim::OptimizerState& state) {
+  const auto taken = traffic::taken_out(state, prefix());
+  const auto found = taken.find(parameters().front().first);
+  last_ = 0;
+  k_steps_ = first_k_steps_;
+  if (found != taken.end()) {
+    last_ = traffic::count_in(found->second, "last");
+    k_steps_ = adapts_ ? traffic::count_in(found->second, "k_steps") : first_k_steps_;
+    first_loss_ = found->second.at("first_loss").item<double>();
+    first_lr_ = found->second.at("first_lr").item<double>();
+  }
+  set_apart(steps() >= begin_step_);
+}
+
+}  // namespace argosy::parallel

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+#include "argosy/parallel/traffic/local_steps.h"
+
+namespace argosy::parallel {
+
+/// Options of LocalSgd. Names and defaults are those of Paddle's localsgd_configs.
+struct LocalSgdOptions {
+  int64_t k_steps = 1;     ///< steps between two averages of the weights
+  int64_t begin_step = 1;  ///< the last step whose gradients are averaged as ever
+
+  /// Errors: UsageError naming the field.
+  void validate() const;
+};
+
+/// Options of LocalSgd that chooses the number of steps itself. Names and defaults are those of
+/// Paddle's adaptive_localsgd_configs.
+struct AdaptiveLocalSgdOptions {
+  int64_t init_k_steps = 1;  ///< steps between the first two averages
+  int64_t begin_step = 1;    ///< as in LocalSgdOptions
+
+  /// Errors: UsageError naming the field.
+  void validate() const;
+};
+
+/// Averages weights every k steps in the place of gradients in each. The optimizer is SGD or
+/// Momentum; its momentum is each rank's own, and is not averaged.
+///
+/// The adaptive one sets k anew at each average, from the mean loss of the ranks there and its
+/// value at begin_step, and their learning rates:
+///
+///     k = ceil(sqrt(lr0 * loss / (lr * loss0) * init_k_steps)), from 1 to 16
+///
+/// It needs Optimizer::note_loss() before each step(); fit() calls it.
+/// Cost: an all-reduce of all weights at each average.
+/// Source: Paddle 3.3, fleet/meta_optimizers/localsgd_optimizer.py; Stich, "Local SGD converges
+/// fast and communicates little", ICLR 2019 (arXiv 1805.09767); Wang and Joshi, "Adaptive
+/// communication strategies", MLSys 2019 (arXiv 1810.08313).
+class LocalSgd final : public LocalSteps {
+ public:
+  /// Errors: UsageError for another optimizer than SGD and Momentum, and those of
+  /// ddp::Core::set_apart().
+  LocalSgd(const std::shared_ptr<ddp::Core>& model,
+           const std::shared_ptr<optim::OptimizerImpl>& inner,
+           const LocalSgdOptions& options);
+  LocalSgd(const std::shared_ptr<ddp::Core>& model,
+           const std::shared_ptr<optim::OptimizerImpl>& inner,
+           const AdaptiveLocalSgdOptions& options);
+
+  void note_loss(double loss) override { loss_ = loss; }
+  /// Returns the number of steps from the last average to the next.
+  [[nodiscard]] int64_t k_steps() const { return k_steps_; }
+
+ private:
+  void after_step() override;
+  void add_shared_state(optim::OptimizerState& state) const override;
+  void take_shared_state(optim::OptimizerState& state) override;
+  void begin();
+  void average();
+  void choose(double mean_loss);
+  void check_loss() const;
+
+  bool adapts_ = false;
+  int64_t first_k_steps_;
+  int64_t begin_step_;
+  int64_t k_steps_;
+  int64_t last_ = 0;  // step whose weights were averaged
+  double loss_ = std::numeric_limits<double>::quiet_NaN();
+  double first_loss_ = 0;
+  double first_lr_ = 0;
+};
+
+}  // namespace argosy::parallel
