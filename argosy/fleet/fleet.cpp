@@ -23,6 +23,7 @@
 #include "argosy/engine/parts.h"
 #include "argosy/fleet/gradient_merge.h"
 #include "argosy/fleet/large_batch.h"
+#include "argosy/fleet/save_traffic.h"
 #include "argosy/os/crash_handler.h"
 #include "argosy/parallel/any_rank.h"
 #include "argosy/parallel/recompute_blocks.h"
@@ -245,12 +246,14 @@ std::vector<std::shared_ptr<parallel::ddp::Core>> divide_steps(const Job& state,
   const bool worth_it = bytes >= kWorthDividing || wanted.share_parameters ||
                         wanted.overlap_update || scatters || divides_state;
   const bool in_reach = on_cpu || scatters || divides_state;
+  const bool own_steps = wanted.trains_apart() || wanted.dgc;  // of each rank, on all parameters
   ARGOSY_CHECK(!wanted.shards() || one_model,
                "fleet.distributed_optimizer",
                "sharding: the optimizer's parameters belong to several distributed models. Give "
                "each model one of its own.");
   bool divided = false;
-  if (wanted.divide_update && worth_it && one_model && !gone && in_reach && model != nullptr) {
+  if (wanted.divide_update && !own_steps && worth_it && one_model && !gone && in_reach &&
+      model != nullptr) {
     divided = model->divide_step(optimizer,
                                  {.share_parameters = wanted.share_parameters,
                                   .overlap_update = wanted.overlap_update,
@@ -263,6 +266,7 @@ std::vector<std::shared_ptr<parallel::ddp::Core>> divide_steps(const Job& state,
                                : !one_model ? "the optimizer's parameters belong to several models"
                                : !in_reach  ? "its parameters are not on the CPU, where it takes "
                                               "scatter_gradients"
+                               : own_steps  ? "the strategy that saves traffic makes steps itself"
                                : !worth_it  ? "it has few parameters"
                                             : nullptr;
   if (!divided) {
@@ -667,12 +671,14 @@ bool is_prepared(const optim::Optimizer& optimizer) {
 optim::Optimizer prepared(const optim::Optimizer& given) {
   Job& state = job("distributed_optimizer");
   const DistributedStrategy& wanted = state.strategy;
-  if (is_merged(given)) {
+  const std::string saves_by = wanted.saves_traffic_by();
+  if (is_merged(given) || (!saves_by.empty() && is_prepared(given))) {
     return given;
   }
   optim::Optimizer optimizer = is_prepared(given) ? given : for_large_batches(given, wanted);
   std::vector<std::shared_ptr<parallel::ddp::Core>> models;
-  if (state.group.size() > 1 || pure_precision().has_value()) {  // one process has masters, too
+  // One process has masters, too, and diloco's outer step.
+  if (state.group.size() > 1 || pure_precision().has_value() || wanted.diloco) {
     models = divide_steps(state, optimizer);
   }
   for (const auto& other : state.prepared) {
@@ -687,6 +693,9 @@ optim::Optimizer prepared(const optim::Optimizer& given) {
   }
   if (wanted.gradient_merge && wanted.gradient_merge_configs.k_steps > 1) {
     optimizer = merge_gradients(optimizer, wanted.gradient_merge_configs, models);
+  }
+  if (!saves_by.empty() && !models.empty()) {
+    optimizer = save_traffic(optimizer, wanted, models);
   }
   std::erase_if(state.prepared, [](const auto& other) { return other.expired(); });
   state.prepared.emplace_back(optimizer.impl());

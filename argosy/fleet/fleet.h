@@ -204,11 +204,11 @@ template <typename Module>
 /// Prepares an optimizer for the distributed model whose parameters it updates, and returns it. If
 /// the ranks share memory and all parameters belong to one model, the ranks divide its steps: see
 /// DistributedDataParallel::divide_step() and DistributedStrategy::divide_update. Collective.
-/// With DistributedStrategy::lars, lamb or gradient_merge it returns a new optimizer; do not use
-/// the one that you passed in.
-/// Errors: UsageError naming a parameter that belongs to no distributed_model(). Its gradients
-/// would not be averaged, and the ranks would silently diverge. ConfigError if lars or lamb do not
-/// act on this optimizer.
+/// With DistributedStrategy::lars, lamb, gradient_merge or a strategy that saves traffic it returns
+/// a new optimizer; do not use the one that you passed in. Errors: UsageError naming a parameter
+/// that belongs to no distributed_model(). Its gradients would not be averaged, and the ranks would
+/// silently diverge. ConfigError if lars or lamb do not act on this optimizer, UsageError if a
+/// strategy that saves traffic does not.
 template <std::derived_from<optim::Optimizer> Optimizer>
 [[nodiscard]] Optimizer distributed_optimizer(Optimizer optimizer) {
   static_cast<optim::Optimizer&>(optimizer) = detail::prepared(optimizer);

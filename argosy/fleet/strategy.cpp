@@ -36,9 +36,6 @@ struct Unsupported {
 };
 
 constexpr Unsupported kUnsupported[] = {
-    {"localsgd", &S::localsgd},
-    {"adaptive_localsgd", &S::adaptive_localsgd},
-    {"dgc", &S::dgc, "fp16_allreduce and bf16_allreduce halve the traffic"},
     {"pipeline", &S::pipeline},
     {"tensor_parallel", &S::tensor_parallel},
     {"use_hierarchical_allreduce",
@@ -120,6 +117,43 @@ void for_each_field(AmpConfigs& configs, const Visit& visit) {
   visit("use_optimizer_fp16", configs.use_optimizer_fp16);
 }
 template <typename Visit>
+void for_each_field(parallel::LocalSgdOptions& configs, const Visit& visit) {
+  visit("k_steps", configs.k_steps);
+  visit("begin_step", configs.begin_step);
+}
+template <typename Visit>
+void for_each_field(parallel::AdaptiveLocalSgdOptions& configs, const Visit& visit) {
+  visit("init_k_steps", configs.init_k_steps);
+  visit("begin_step", configs.begin_step);
+}
+template <typename Visit>
+void for_each_field(parallel::DgcOptions& configs, const Visit& visit) {
+  visit("rampup_begin_step", configs.rampup_begin_step);
+  visit("rampup_step", configs.rampup_step);
+  visit("sparsity", configs.sparsity);
+  visit("min_elements", configs.min_elements);
+}
+template <typename Visit>
+void for_each_field(parallel::PowerSgdOptions& configs, const Visit& visit) {
+  visit("matrix_approximation_rank", configs.matrix_approximation_rank);
+  visit("start_power_sgd_iter", configs.start_power_sgd_iter);
+  visit("min_compression_rate", configs.min_compression_rate);
+  visit("use_error_feedback", configs.use_error_feedback);
+  visit("warm_start", configs.warm_start);
+  visit("random_seed", configs.random_seed);
+}
+template <typename Visit>
+void for_each_field(parallel::DilocoOptions& configs, const Visit& visit) {
+  visit("sync_every", configs.sync_every);
+  visit("outer_lr", configs.outer_lr);
+  visit("outer_momentum", configs.outer_momentum);
+  visit("outer_nesterov", configs.outer_nesterov);
+  visit("fragments", configs.fragments);
+  visit("fragment_sync_delay", configs.fragment_sync_delay);
+  visit("fragment_update_alpha", configs.fragment_update_alpha);
+  visit("bits", configs.bits);
+}
+template <typename Visit>
 void for_each_field(S& strategy, const Visit& visit) {
   visit("find_unused_parameters", strategy.find_unused_parameters);
   visit("fuse_grad_size_in_MB", strategy.fuse_grad_size_in_MB);
@@ -149,6 +183,16 @@ void for_each_field(S& strategy, const Visit& visit) {
   visit("hybrid_order", strategy.hybrid_order);
   visit("sharding", strategy.sharding);
   visit("sharding_configs", strategy.sharding_configs);
+  visit("localsgd", strategy.localsgd);
+  visit("localsgd_configs", strategy.localsgd_configs);
+  visit("adaptive_localsgd", strategy.adaptive_localsgd);
+  visit("adaptive_localsgd_configs", strategy.adaptive_localsgd_configs);
+  visit("dgc", strategy.dgc);
+  visit("dgc_configs", strategy.dgc_configs);
+  visit("power_sgd", strategy.power_sgd);
+  visit("power_sgd_configs", strategy.power_sgd_configs);
+  visit("diloco", strategy.diloco);
+  visit("diloco_configs", strategy.diloco_configs);
   for (const Unsupported& toggle : kUnsupported) {
     visit(toggle.name, strategy.*toggle.field);
   }
@@ -185,6 +229,14 @@ void read(const std::string& where, const nlohmann::json& value, std::vector<int
          where,
          value);
   field = value.get<std::vector<int64_t>>();
+}
+void read(const std::string& where, const nlohmann::json& value, std::vector<double>& field) {
+  const auto is_number = [](const nlohmann::json& each) { return each.is_number(); };
+  expect(value.is_array() && std::all_of(value.begin(), value.end(), is_number),
+         "a list of numbers",
+         where,
+         value);
+  field = value.get<std::vector<double>>();
 }
 void read(const std::string& where, const nlohmann::json& value, std::vector<std::string>& field) {
   const auto is_text = [](const nlohmann::json& each) { return each.is_string(); };
@@ -415,7 +467,69 @@ void check_sharding(const S& strategy) {
   }
 }
 
+/// The toggles that save traffic by a state of their own, and those that are on.
+std::vector<std::pair<const char*, bool>> ways_to_save(const S& strategy) {
+  return {{"localsgd", strategy.localsgd},
+          {"adaptive_localsgd", strategy.adaptive_localsgd},
+          {"dgc", strategy.dgc},
+          {"power_sgd", strategy.power_sgd},
+          {"diloco", strategy.diloco}};
+}
+
+/// The options name their field; here it stands in a field of the strategy.
+template <typename Options>
+void check_configs(const char* name, const Options& options) {
+  try {
+    options.validate();
+  } catch (const UsageError& error) {
+    const std::string what = error.what();  // "[where] field: expected …"
+    refuse(fmt::format("{}.{}", name, what.substr(what.find(' ') + 1)));
+  }
+}
+
+void check_traffic(const S& strategy) {
+  check_configs("localsgd_configs", strategy.localsgd_configs);
+  check_configs("adaptive_localsgd_configs", strategy.adaptive_localsgd_configs);
+  check_configs("dgc_configs", strategy.dgc_configs);
+  check_configs("power_sgd_configs", strategy.power_sgd_configs);
+  check_configs("diloco_configs", strategy.diloco_configs);
+  const std::string way = strategy.saves_traffic_by();
+  if (way.empty()) {
+    return;
+  }
+  for (const auto& [name, on] : ways_to_save(strategy)) {
+    if (on && name != way) {
+      refuse(fmt::format("{} and {} exclude each other. Choose one.", way, name));
+    }
+  }
+  const bool compresses = !strategy.trains_apart();
+  const bool scales = strategy.amp && strategy.amp_configs.dtype == "float16";
+  for (const auto& [name, on] :
+       {std::pair("sharding", strategy.shards()),
+        std::pair("share_parameters", strategy.share_parameters),
+        std::pair("overlap_update", strategy.overlap_update),
+        std::pair("scatter_gradients", strategy.scatter_gradients),
+        std::pair("gradient_merge", strategy.gradient_merge),
+        std::pair("fp16_allreduce", strategy.fp16_allreduce),
+        std::pair("bf16_allreduce", strategy.bf16_allreduce),
+        std::pair("amp in float16", scales),
+        std::pair("find_unused_parameters", compresses && strategy.find_unused_parameters)}) {
+    if (on) {
+      refuse(fmt::format("{} excludes {}. Leave one of them out.", way, name));
+    }
+  }
+}
+
 }  // namespace
+
+std::string DistributedStrategy::saves_traffic_by() const {
+  for (const auto& [name, on] : ways_to_save(*this)) {
+    if (on) {
+      return name;
+    }
+  }
+  return {};
+}
 
 bool DistributedStrategy::shards() const {
   const auto found = std::ranges::find_if(hybrid_configs, [](const auto& each) {
@@ -496,6 +610,7 @@ void DistributedStrategy::validate() const {
   }
   check_axes(*this);
   check_sharding(*this);
+  check_traffic(*this);
 }
 
 DistributedStrategy DistributedStrategy::from_json(const std::string& text) {

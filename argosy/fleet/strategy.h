@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "argosy/engine/memory_format.h"
+#include "argosy/parallel/traffic/traffic_options.h"
 
 namespace argosy::fleet {
 
@@ -166,10 +167,28 @@ struct DistributedStrategy {
   bool recompute = false;
   RecomputeConfigs recompute_configs{};
 
-  /// Not supported yet: true is a ConfigError that says what to use instead.
+  // Strategies that save traffic, of which one acts: docs/guides/slow_networks.md. They exclude
+  // `sharding`, gradient_merge and other ways to send gradients, and as many processes as virtual
+  // ranks compute. distributed_optimizer() returns a new optimizer, whose state is in checkpoints.
+
+  /// Averages the weights of SGD or Momentum every k steps, in the place of gradients in each.
   bool localsgd = false;
+  parallel::LocalSgdOptions localsgd_configs{};
+  /// The same with as many steps as the loss says; see Optimizer::note_loss().
   bool adaptive_localsgd = false;
+  parallel::AdaptiveLocalSgdOptions adaptive_localsgd_configs{};
+  /// Sends the largest elements of Momentum's gradients (deep gradient compression).
   bool dgc = false;
+  parallel::DgcOptions dgc_configs{};
+  /// Averages gradients as products of thin matrices. Ours; PyTorch has it as a hook.
+  bool power_sgd = false;
+  parallel::PowerSgdOptions power_sgd_configs{};
+  /// Trains ranks apart for many steps, with any optimizer, and steps by the mean of their ways.
+  /// Ours.
+  bool diloco = false;
+  parallel::DilocoOptions diloco_configs{};
+
+  /// Not supported yet: true is a ConfigError that says what to use instead.
   bool pipeline = false;
   bool tensor_parallel = false;
   bool use_hierarchical_allreduce = false;
@@ -194,6 +213,10 @@ struct DistributedStrategy {
   void validate() const;
   /// True if ranks divide more than samples: `sharding`, or a degree of it.
   [[nodiscard]] bool shards() const;
+  /// True if ranks train weights of their own for some steps: localsgd, adaptive_localsgd, diloco.
+  [[nodiscard]] bool trains_apart() const { return localsgd || adaptive_localsgd || diloco; }
+  /// Returns the toggle that saves traffic by a state of its own, "dgc"; empty: none is on.
+  [[nodiscard]] std::string saves_traffic_by() const;
 
   /// Reads a JSON object with these field names.
   /// Errors: ConfigError naming an unknown key (with the nearest known one) or a wrong type.

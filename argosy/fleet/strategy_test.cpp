@@ -174,9 +174,6 @@ TEST(Strategy, NumbersOfAmpOutOfRangeAreNamed) {
 TEST(Strategy, EachToggleThatNothingStandsBehindNamesThePageThatSaysWhatThereIs) {
   for (const char* name : {"pipeline",
                            "tensor_parallel",
-                           "localsgd",
-                           "adaptive_localsgd",
-                           "dgc",
                            "use_hierarchical_allreduce",
                            "elastic",
                            "auto_search",

@@ -31,7 +31,7 @@ class ForwardingOptimizer : public OptimizerImpl {
   [[nodiscard]] OptimizerState state_dict() const override { return inner_->state_dict(); }
   void load_state_dict(const OptimizerState& state) override { inner_->load_state_dict(state); }
   void note_loss(double loss) override { inner_->note_loss(loss); }
-  void use_shared_weights(bool shared) override { inner_->use_shared_weights(shared); }
+  bool use_shared_weights(bool shared) override { return inner_->use_shared_weights(shared); }
   [[nodiscard]] bool gathers_gradients() const override { return inner_->gathers_gradients(); }
   [[nodiscard]] const ShardedStep* sharded() const override { return inner_->sharded(); }
 
@@ -40,5 +40,11 @@ class ForwardingOptimizer : public OptimizerImpl {
  private:
   std::shared_ptr<OptimizerImpl> inner_;
 };
+
+/// Returns the optimizer that all others are around: the one whose rates a schedule sets.
+[[nodiscard]] inline const OptimizerImpl* innermost(const OptimizerImpl& optimizer) {
+  const auto* const around = dynamic_cast<const ForwardingOptimizer*>(&optimizer);
+  return around == nullptr ? &optimizer : innermost(*around->inner());
+}
 
 }  // namespace argosy::optim

@@ -117,8 +117,8 @@ class OptimizerImpl {
   virtual void note_loss(double /*loss*/) {}
   /// Collective, between two steps: where each rank trains weights of its own for some steps
   /// (localsgd, diloco), puts what the ranks have together into the parameters, or each rank's own
-  /// again. Elsewhere it does nothing.
-  virtual void use_shared_weights(bool /*shared*/) {}
+  /// again. Elsewhere it does nothing. Returns what was in use before.
+  virtual bool use_shared_weights(bool /*shared*/) { return false; }
   /// Ends a step that step_early() began in a backward that failed. Updated parameters stay
   /// updated, the rest of the step is not made, and no other process writes into the parameters
   /// from then on.
@@ -173,7 +173,7 @@ class Optimizer {
 
   /// See OptimizerImpl::note_loss() and use_shared_weights().
   void note_loss(double loss) { impl_->note_loss(loss); }
-  void use_shared_weights(bool shared) { impl_->use_shared_weights(shared); }
+  bool use_shared_weights(bool shared) { return impl_->use_shared_weights(shared); }
 
   [[nodiscard]] OptimizerState state_dict() const;
   /// Loads state and learning rates, all or nothing. The other options stay as constructed. The

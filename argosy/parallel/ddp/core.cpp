@@ -705,7 +705,8 @@ void Core::after_forward(std::span<const at::Tensor> outputs) {
 }
 
 bool Core::averages() const {
-  return no_sync_depth_ == 0 && !apart_ && (!micro_batch_.has_value() || micro_batch_->ends_leaf());
+  return no_sync_depth_ == 0 && apart_ == 0 &&
+         (!micro_batch_.has_value() || micro_batch_->ends_leaf());
 }
 
 void Core::deal_to(int64_t virtual_ranks) {
@@ -716,7 +717,7 @@ void Core::deal_to(int64_t virtual_ranks) {
   if (deal->leaves() == deal_->leaves()) {
     return;
   }
-  ARGOSY_CHECK(!apart_,
+  ARGOSY_CHECK(apart_ == 0,
                "parallel.ddp",
                "each process trains weights of its own between two sums (localsgd, diloco): here "
                "are {} processes, and {} virtual ranks were asked for. Start {}",
@@ -759,7 +760,7 @@ void Core::begin(const MicroBatch& micro_batch) {
                micro_batch.micros,
                micro_batch.leaf,
                micro_batch.leaves);
-  if (alone() || apart_) {
+  if (alone() || apart_ > 0) {
     return;
   }
   if (micro_batch.begins_update() && micro_batch_.has_value()) {
@@ -942,16 +943,16 @@ void Core::check_can_be_apart() const {
 
 void Core::set_apart(bool apart) {
   check_can_be_apart();
-  if (apart && !apart_ && !alone()) {
+  if (apart && apart_ == 0 && !alone()) {
     divisions_->end_all();
     reducer_->update_late();
   }
-  apart_ = apart;
+  apart_ += apart ? 1 : -1;
 }
 
 void Core::begin_join(const JoinOptions& options) {
   ARGOSY_CHECK(join_ == nullptr, "parallel.join", "a join of this model is under way already");
-  ARGOSY_CHECK(!apart_,
+  ARGOSY_CHECK(apart_ == 0,
                "parallel.join",
                "join() is for gradients that ranks average, and here each rank trains weights of "
                "its own between two sums (localsgd, diloco)");

@@ -58,24 +58,6 @@ optim::FlatSettings momentum_settings(const optim::OptimizerImpl& optimizer) {
 
 }  // namespace
 
-void DgcOptions::validate() const {
-  constexpr const char* kWhere = "parallel.DgcOptions";
-  ARGOSY_CHECK(rampup_begin_step >= 0,
-               kWhere,
-               "rampup_begin_step: expected 0 or more, got {}",
-               rampup_begin_step);
-  ARGOSY_CHECK(rampup_step >= 1, kWhere, "rampup_step: expected at least 1, got {}", rampup_step);
-  ARGOSY_CHECK(!sparsity.empty(), kWhere, "sparsity: expected at least one share, got none");
-  for (const double share : sparsity) {
-    ARGOSY_CHECK(share >= 0 && share < 1,
-                 kWhere,
-                 "sparsity: expected shares from 0 to below 1, got {}",
-                 share);
-  }
-  ARGOSY_CHECK(
-      min_elements >= 1, kWhere, "min_elements: expected at least 1, got {}", min_elements);
-}
-
 /// What a bucket brings: one message of places and values, and the small parameters.
 struct DeepGradientCompression::Pass {
   struct Part {

@@ -11,23 +11,9 @@
 #include "argosy/optim/decay.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/parallel/traffic/gradient_compressor.h"
+#include "argosy/parallel/traffic/traffic_options.h"
 
 namespace argosy::parallel {
-
-/// Options of DeepGradientCompression. Names and defaults are those of Paddle's dgc_configs.
-struct DgcOptions {
-  int64_t rampup_begin_step = 0;  ///< updates before it begins: plain momentum
-  /// Updates over which the sparsities are taken one after the other, each equally long.
-  int64_t rampup_step = 1;
-  /// Shares of a gradient's elements that are not sent. The last one stays.
-  std::vector<double> sparsity{0.999};
-  /// Parameters with fewer elements are averaged as they are, and updated with plain momentum.
-  /// Source: Paddle 3.3, DGCMomentumOptimizer, 16384.
-  int64_t min_elements = 16384;
-
-  /// Errors: UsageError naming the field.
-  void validate() const;
-};
 
 /// Sends the largest elements of a gradient with momentum, and keeps the others for later:
 ///

@@ -41,35 +41,6 @@ comm::Group group_of_sums(const comm::Group& group) {
 
 }  // namespace
 
-void DilocoOptions::validate() const {
-  constexpr const char* kWhere = "parallel.DilocoOptions";
-  ARGOSY_CHECK(sync_every >= 1, kWhere, "sync_every: expected at least 1, got {}", sync_every);
-  ARGOSY_CHECK(std::isfinite(outer_lr) && outer_lr >= 0,
-               kWhere,
-               "outer_lr: expected a rate from 0 on, got {}",
-               outer_lr);
-  ARGOSY_CHECK(outer_momentum >= 0 && outer_momentum < 1,
-               kWhere,
-               "outer_momentum: expected a number from 0 to below 1, got {}",
-               outer_momentum);
-  ARGOSY_CHECK(fragments >= 1 && fragments <= sync_every,
-               kWhere,
-               "fragments: expected 1 to sync_every ({}), got {}",
-               sync_every,
-               fragments);
-  ARGOSY_CHECK(fragment_sync_delay >= 0 && fragment_sync_delay < sync_every,
-               kWhere,
-               "fragment_sync_delay: expected 0 to below sync_every ({}), got {}",
-               sync_every,
-               fragment_sync_delay);
-  ARGOSY_CHECK(fragment_update_alpha >= 0 && fragment_update_alpha <= 1,
-               kWhere,
-               "fragment_update_alpha: expected a share from 0 to 1, got {}",
-               fragment_update_alpha);
-  ARGOSY_CHECK(
-      bits == 32 || bits == 8 || bits == 4, kWhere, "bits: expected 32, 8 or 4, got {}", bits);
-}
-
 Diloco::Diloco(const std::shared_ptr<ddp::Core>& model,
                const std::shared_ptr<optim::OptimizerImpl>& inner,
                const DilocoOptions& options)

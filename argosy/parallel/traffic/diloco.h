@@ -10,34 +10,9 @@
 #include "argosy/comm/group.h"
 #include "argosy/comm/work.h"
 #include "argosy/parallel/traffic/local_steps.h"
+#include "argosy/parallel/traffic/traffic_options.h"
 
 namespace argosy::parallel {
-
-/// Options of Diloco. Names after torchft's DiLoCo, defaults of the paper.
-struct DilocoOptions {
-  int64_t sync_every = 500;     ///< steps of each rank between two sums of the same weights (H)
-  double outer_lr = 0.7;        ///< of the outer SGD
-  double outer_momentum = 0.9;  ///< of it
-  bool outer_nesterov = true;   ///< the outer SGD looks a step ahead
-
-  // Streaming DiLoCo.
-
-  /// Parts of the weights, of about equal bytes, that are summed in turns, sync_every / fragments
-  /// steps one after the other. 1: all at once.
-  int64_t fragments = 1;
-  /// Steps that go on while a fragment is summed; its result is used after them. 0: it is waited
-  /// for at once. Less than sync_every.
-  int64_t fragment_sync_delay = 0;
-  /// Share that a rank's own weights have in the new ones; the rest is the outer optimizer's. The
-  /// paper's is 0.5 with a delay, and torchft's default 0.
-  double fragment_update_alpha = 0;
-  /// Bits of a number on the wire: 32; or 8 or 4, in units of the largest of a block. With fewer
-  /// than 32 each rank sends its own code to all others, which pays for few ranks.
-  int64_t bits = 32;
-
-  /// Errors: UsageError naming the field.
-  void validate() const;
-};
 
 /// Trains each rank on its own for some steps with any optimizer, and then makes a step of an outer
 /// one with the mean of the ways that the ranks went:

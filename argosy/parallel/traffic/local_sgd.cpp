@@ -42,19 +42,6 @@ at::Tensor number_tensor(double number) {
 
 }  // namespace
 
-void LocalSgdOptions::validate() const {
-  constexpr const char* kWhere = "parallel.LocalSgdOptions";
-  ARGOSY_CHECK(k_steps >= 1, kWhere, "k_steps: expected at least 1, got {}", k_steps);
-  ARGOSY_CHECK(begin_step >= 1, kWhere, "begin_step: expected at least 1, got {}", begin_step);
-}
-
-void AdaptiveLocalSgdOptions::validate() const {
-  constexpr const char* kWhere = "parallel.AdaptiveLocalSgdOptions";
-  ARGOSY_CHECK(
-      init_k_steps >= 1, kWhere, "init_k_steps: expected at least 1, got {}", init_k_steps);
-  ARGOSY_CHECK(begin_step >= 1, kWhere, "begin_step: expected at least 1, got {}", begin_step);
-}
-
 LocalSgd::LocalSgd(const std::shared_ptr<ddp::Core>& model,
                    const std::shared_ptr<optim::OptimizerImpl>& inner,
                    const LocalSgdOptions& options)

@@ -5,27 +5,9 @@
 #include <memory>
 
 #include "argosy/parallel/traffic/local_steps.h"
+#include "argosy/parallel/traffic/traffic_options.h"
 
 namespace argosy::parallel {
-
-/// Options of LocalSgd. Names and defaults are those of Paddle's localsgd_configs.
-struct LocalSgdOptions {
-  int64_t k_steps = 1;     ///< steps between two averages of the weights
-  int64_t begin_step = 1;  ///< the last step whose gradients are averaged as ever
-
-  /// Errors: UsageError naming the field.
-  void validate() const;
-};
-
-/// Options of LocalSgd that chooses the number of steps itself. Names and defaults are those of
-/// Paddle's adaptive_localsgd_configs.
-struct AdaptiveLocalSgdOptions {
-  int64_t init_k_steps = 1;  ///< steps between the first two averages
-  int64_t begin_step = 1;    ///< as in LocalSgdOptions
-
-  /// Errors: UsageError naming the field.
-  void validate() const;
-};
 
 /// Averages weights every k steps in the place of gradients in each. The optimizer is SGD or
 /// Momentum; its momentum is each rank's own, and is not averaged.

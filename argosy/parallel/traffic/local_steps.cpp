@@ -101,9 +101,10 @@ void LocalSteps::sync_buffers() const {
   }
 }
 
-void LocalSteps::use_shared_weights(bool shared) {
-  if (!apart_ || shared == own_.has_value()) {
-    return;
+bool LocalSteps::use_shared_weights(bool shared) {
+  const bool before = own_.has_value();
+  if (!apart_ || shared == before) {
+    return before;
   }
   const at::NoGradGuard no_grad;
   if (shared) {
@@ -114,12 +115,13 @@ void LocalSteps::use_shared_weights(bool shared) {
     std::vector<double> none;
     traffic::average_values(weights_, none, group_);
     own_ = std::move(own);
-    return;
+  } else {
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      weights_[i].detach().copy_((*own_)[i]);
+    }
+    own_.reset();
   }
-  for (size_t i = 0; i < weights_.size(); ++i) {
-    weights_[i].detach().copy_((*own_)[i]);
-  }
-  own_.reset();
+  return before;
 }
 
 optim::OptimizerState LocalSteps::state_dict() const {

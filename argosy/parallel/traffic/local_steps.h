@@ -36,7 +36,7 @@ class LocalSteps : public optim::ForwardingOptimizer {
   [[nodiscard]] optim::Choices choices() const final;
   [[nodiscard]] optim::OptimizerState state_dict() const final;
   void load_state_dict(const optim::OptimizerState& state) final;
-  void use_shared_weights(bool shared) final;
+  bool use_shared_weights(bool shared) final;
 
   /// Returns the number of steps that were made.
   [[nodiscard]] int64_t steps() const { return steps_; }

@@ -27,22 +27,6 @@ bool is_wide(const at::Tensor& tensor) {
 
 }  // namespace
 
-void PowerSgdOptions::validate() const {
-  constexpr const char* kWhere = "parallel.PowerSgdOptions";
-  ARGOSY_CHECK(matrix_approximation_rank >= 1,
-               kWhere,
-               "matrix_approximation_rank: expected at least 1, got {}",
-               matrix_approximation_rank);
-  ARGOSY_CHECK(start_power_sgd_iter >= 0,
-               kWhere,
-               "start_power_sgd_iter: expected 0 or more, got {}",
-               start_power_sgd_iter);
-  ARGOSY_CHECK(std::isfinite(min_compression_rate) && min_compression_rate >= 0,
-               kWhere,
-               "min_compression_rate: expected a factor from 0 on, got {}",
-               min_compression_rate);
-}
-
 /// A gradient on its way. Without a matrix it travels as it is.
 struct PowerSgd::Part {
   Matrix* matrix = nullptr;
@@ -126,8 +110,8 @@ void PowerSgd::begin(Matrix& matrix, Part& part) const {
   part.values = options_.use_error_feedback && matrix.error.defined() ? gradient + matrix.error
                                                                       : gradient.clone();
   at::Tensor& q = matrix.transposed_q;
-  const uint64_t seed =
-      options_.random_seed ^ (matrix.number << 40U) ^ static_cast<uint64_t>(steps_);
+  const uint64_t seed = static_cast<uint64_t>(options_.random_seed) ^ (matrix.number << 40U) ^
+                        static_cast<uint64_t>(steps_);
   if (!q.defined() || !options_.warm_start) {
     q = at::empty({matrix.rank, matrix.cols}, gradient.options());
     traffic::fill_random(q, seed);

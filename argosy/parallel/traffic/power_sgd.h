@@ -10,26 +10,9 @@
 #include "argosy/comm/group.h"
 #include "argosy/engine/named.h"
 #include "argosy/parallel/traffic/gradient_compressor.h"
+#include "argosy/parallel/traffic/traffic_options.h"
 
 namespace argosy::parallel {
-
-/// Options of PowerSgd. Names and defaults are those of PyTorch's PowerSGDState, 2.15.
-struct PowerSgdOptions {
-  /// Rank of the matrices that approximate a gradient. More: better, and more bytes.
-  int64_t matrix_approximation_rank = 1;
-  /// Updates before it begins, in which gradients are averaged as they are.
-  int64_t start_power_sgd_iter = 1000;  ///< PyTorch's start_powerSGD_iter
-  /// Gradients that would become smaller by less than this factor travel as they are.
-  double min_compression_rate = 2;
-  /// Adds what an update left out to the next one. Takes as much memory as the gradients.
-  bool use_error_feedback = true;
-  /// Begins each approximation at the last one.
-  bool warm_start = true;
-  uint64_t random_seed = 0;  ///< of the first approximation; equal on all ranks
-
-  /// Errors: UsageError naming the field.
-  void validate() const;
-};
 
 /// Averages the gradient of a matrix, [rows, all other dims], as the product of two thin ones:
 ///
