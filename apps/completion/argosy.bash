@@ -32,7 +32,8 @@ _argosy() {
       train--schedule) words=($(_argosy_names "$argosy" schedules)) ;;
       train--augment) words=(none default $(_argosy_names "$argosy" augment)) ;;
       train--data | evaluate--data | predict--data) words=($(_argosy_names "$argosy" data)) ;;
-      train--list) words=(models data optimizers schedules augment all) ;;
+      train--traffic) words=($(_argosy_names "$argosy" traffic)) ;;
+      train--list) words=(models data optimizers schedules augment traffic all) ;;
       train--tokenizer | generate--tokenizer) words=(bytes) ;;
       train--mesh) words=(sharding dp= sharding= dp=2,sharding=) ;;
       train--sharding_stage) words=(1 2 3) ;;

@@ -37,7 +37,7 @@ small=(--model lenet --data "$data" --verbose 0 --num_workers 1)
 for part in train evaluate predict generate; do
   expect 0 "Example" "$part" --help
 done
-for list in models data optimizers schedules augment all; do
+for list in models data optimizers schedules augment traffic all; do
   expect 0 "=" train --list "$list" # a default of an option
 done
 expect 0 "resnet18 " train --list models

@@ -19,6 +19,7 @@
 #include "argosy/recipes/run.h"
 #include "argosy/recipes/schedules.h"
 #include "argosy/recipes/settings.h"
+#include "argosy/recipes/traffic.h"
 
 #include "apps/torch_commands.h"
 #include <nlohmann/json.hpp>
@@ -43,7 +44,8 @@ void print_list(const std::string& what) {
       {"data", rows_of(recipes::data_sets())},
       {"optimizers", rows_of(recipes::optimizers())},
       {"schedules", rows_of(recipes::schedules())},
-      {"augment", rows_of(recipes::augmentations())}};
+      {"augment", rows_of(recipes::augmentations())},
+      {"traffic", rows_of(recipes::traffic_ways())}};
   if (what == "all") {
     for (const auto& [name, rows] : lists) {
       fmt::print("{}\n\n{}\n", name, recipes::listing(rows));
@@ -54,7 +56,7 @@ void print_list(const std::string& what) {
   if (list == lists.end()) {
     throw UsageError("recipes.list",
                      fmt::format("--list {}: expected one of models, data, optimizers, schedules, "
-                                 "augment, all",
+                                 "augment, traffic, all",
                                  what));
   }
   fmt::print("{}", recipes::listing(list->second));

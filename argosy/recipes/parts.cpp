@@ -13,6 +13,7 @@
 #include "argosy/engine/memory_format.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/recipes/optimizers.h"
+#include "argosy/recipes/traffic.h"
 
 namespace argosy::recipes {
 
@@ -67,7 +68,11 @@ optim::Optimizer make_optimizer(const TrainSettings& settings,
                          .lr = settings.lr.value_or(entry.lr),
                          .weight_decay = settings.weight_decay.value_or(entry.weight_decay)};
   if (settings.clip_norm.value_or(0) > 0) {
-    inputs.clip = optim::ClipGradByGlobalNorm(*settings.clip_norm);
+    if (parse_spec(kTraffic, settings.traffic).name == "dgc") {  // nobody knows that of all
+      inputs.clip = optim::ClipGradByNorm(*settings.clip_norm);
+    } else {
+      inputs.clip = optim::ClipGradByGlobalNorm(*settings.clip_norm);
+    }
   }
   return entry.build(inputs, Values(kOptimizers, entry.row, spec.options));
 }
@@ -131,7 +136,7 @@ fleet::DistributedStrategy strategy_of(const TrainSettings& settings) {
                "--amp {} and --offload_folder are about parameters that processes divide: add "
                "--mesh sharding=N, and --sharding_stage 3",
                kPure);
-  return {
+  fleet::DistributedStrategy strategy{
       .sync_batch_norm = settings.sync_bn,
       .memory_format = *engine::memory_format(settings.memory_format),
       .amp = pure,
@@ -139,6 +144,8 @@ fleet::DistributedStrategy strategy_of(const TrainSettings& settings) {
       .hybrid_configs = axes,
       .sharding = sharding,
       .sharding_configs = {.stage = settings.stage(), .offload_folder = settings.offload_folder}};
+  use_traffic(settings.traffic, strategy);
+  return strategy;
 }
 
 void join(const TrainSettings& settings) {

@@ -32,6 +32,7 @@ inline constexpr Kind kModels{"recipes.model", "model", "models"};
 inline constexpr Kind kData{"recipes.data", "data set", "data"};
 inline constexpr Kind kOptimizers{"recipes.optimizer", "optimizer", "optimizers"};
 inline constexpr Kind kSchedules{"recipes.schedule", "schedule", "schedules"};
+inline constexpr Kind kTraffic{"recipes.traffic", "way to save traffic", "traffic"};
 inline constexpr Kind kAugment{"recipes.augment", "transform", "augment"};
 
 /// Returns the names of all rows of a table, in its order.

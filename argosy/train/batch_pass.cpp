@@ -55,6 +55,7 @@ void BatchPass::run(const Tensors& batch,
   const auto mean = value.get()[0].item<double>();
   const auto count = value.get()[1].item<double>();
   figures_.loss.update(mean, count);
+  core_.optimizer->note_loss(mean);
   agreement_.add_batch(leaf, mean, count, samples_in(batch));
 }
 

@@ -60,6 +60,16 @@ Judged::Judged(Core& core) : guard_(*core.network.module) {
   }
 }
 
+TogetherWeights::TogetherWeights(Core& core)
+    : core_(core),
+      before_(core.optimizer.has_value() && core.optimizer->use_shared_weights(true)) {}
+
+TogetherWeights::~TogetherWeights() {
+  if (core_.optimizer.has_value() && !before_) {
+    core_.optimizer->use_shared_weights(false);
+  }
+}
+
 Tensors Core::forward(const Tensors& inputs) const {
   return precision.run(network.forward, inputs);
 }

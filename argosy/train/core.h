@@ -125,6 +125,22 @@ class Judged final {
   std::optional<optim::Averaged> averaged_{};
 };
 
+/// While it lives, the network has the weights that the ranks have together, where each trains its
+/// own (localsgd, diloco). Collective.
+class TogetherWeights final {
+ public:
+  explicit TogetherWeights(Core& core);
+  ~TogetherWeights();
+  TogetherWeights(const TogetherWeights&) = delete;
+  TogetherWeights& operator=(const TogetherWeights&) = delete;
+  TogetherWeights(TogetherWeights&&) = delete;
+  TogetherWeights& operator=(TogetherWeights&&) = delete;
+
+ private:
+  Core& core_;
+  bool before_;
+};
+
 /// Returns the number of samples in a batch: the first dimension of its first tensor.
 [[nodiscard]] int64_t samples_in(const Tensors& batch);
 

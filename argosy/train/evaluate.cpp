@@ -183,6 +183,7 @@ std::optional<Logs> evaluate_unless(Core& core,
   bool complete = false;
   int64_t seen = 0;
   {
+    const TogetherWeights together(core);
     const Judged judged(core);
     const std::optional<fleet::detail::WholeModels> whole = whole_where_needed(core, feed);
     feed.set_device(core.device());
@@ -249,6 +250,7 @@ std::vector<at::Tensor> predict(Core& core,
   core.network.sync_buffers();
   std::vector<Tensors> outputs;  // of each output, the batches
   {
+    const TogetherWeights together(core);
     const Judged judged(core);
     const std::optional<fleet::detail::WholeModels> whole = whole_where_needed(core, feed);
     feed.set_device(core.device());

@@ -60,6 +60,7 @@ History FitLoop::run() {
 
 History FitLoop::train_all() {
   forget_update();
+  core_.optimizer->use_shared_weights(false);  // of the end of an earlier fit()
   seed_ = fleet::detail::seed_of_job();
   if (core_.watches_a_figure()) {
     schedules_figure().check(training());
@@ -74,6 +75,9 @@ History FitLoop::train_all() {
   announcer_.all(&Callback::on_train_begin, training());
   for (; !done(); place_.epoch_done()) {
     run_epoch();
+  }
+  if (!agreement_.preempted()) {
+    core_.optimizer->use_shared_weights(true);
   }
   history_.steps = core_.steps;
   agreement_.put(history_);

@@ -13,6 +13,7 @@
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/save_weights.h"
 #include "argosy/checkpoint/saver.h"
+#include "argosy/optim/forwarding_optimizer.h"
 #include "argosy/train/checkpoint_folder.h"
 #include "argosy/train/core.h"
 #include "argosy/train/evaluate.h"
@@ -94,10 +95,24 @@ void Model::prepare(const optim::Optimizer& optimizer, PrepareOptions options) {
                "train.prepare",
                "the strategy's gradient_merge is for loops of your own. Leave it out, and give "
                "fit() accumulate_grad_batches.");
+  const std::string way = fleet::strategy().saves_traffic_by();
+  ARGOSY_CHECK(
+      way.empty() || !precision.scales(),
+      "train.prepare",
+      "amp with a scaler of the loss and the strategy's {} exclude each other: what a rank "
+      "keeps from step to step would be of another scale. Take bfloat16, or leave one of "
+      "them out.",
+      way);
+  ARGOSY_CHECK(!fleet::strategy().trains_apart() || !average.has_value(),
+               "train.prepare",
+               "ema and the strategy's {} exclude each other: ranks would average weights of their "
+               "own, and a checkpoint keeps rank 0's average. Leave one of them out.",
+               way);
   const optim::Optimizer prepared =
       fleet::detail::is_prepared(optimizer) ? optimizer : fleet::detail::prepared(optimizer);
   ARGOSY_CHECK(
-      !options.schedule.has_value() || prepared.impl() == optimizer.impl(),
+      !options.schedule.has_value() ||
+          optim::innermost(*prepared.impl()) == optim::innermost(*optimizer.impl()),
       "train.prepare",
       "the strategy's lars or lamb takes the place of this optimizer, whose rate the schedule "
       "sets. Call fleet::distributed_optimizer() first, and build the schedule from what it "
@@ -193,8 +208,10 @@ Logs Model::train_batch(const Tensors& inputs,
     const detail::LossValue loss = core_->loss_of(outputs, targets);
     core_->precision.backward(loss.mean);
     mean.update(loss);
+    core_->optimizer->note_loss(loss.mean.item<double>());
     core_->update_metrics(outputs, targets);
   };
+  core_->optimizer->use_shared_weights(false);
   if (options.update) {
     core_->precision.forget_update();
     pass();
@@ -282,6 +299,7 @@ void Model::save(const std::string& path) const {
                "\"{}\"",
                path);
   core_->network.sync_buffers();
+  const detail::TogetherWeights together(*core_);
   const detail::Judged judged(*core_);
   const auto whole = whole_where_divided();
   checkpoint::save_weights_together(network(), path, core_->group);

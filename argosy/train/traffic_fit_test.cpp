@@ -1,0 +1,134 @@
+// fit() with the strategies that save traffic.
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/checkpoint/read_weights.h"
+#include "argosy/comm/collectives.h"
+#include "argosy/optim/adam.h"
+#include "argosy/optim/lr_decay.h"
+#include "argosy/optim/sgd.h"
+#include "argosy/train/resume_test_support.h"
+
+#include "tests/support/error_text.h"
+
+namespace argosy::train {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace argosy::train::testing;  // NOLINT(google-build-using-namespace)
+
+struct Way {
+  const char* name;
+  fleet::DistributedStrategy strategy;
+  bool adam = false;
+};
+
+std::vector<Way> ways() {
+  return {
+      {"powersgd",
+       {.power_sgd = true,
+        .power_sgd_configs = {.start_power_sgd_iter = 2, .min_compression_rate = 0.1}},
+       true},
+      {"dgc",
+       {.dgc = true,
+        .dgc_configs = {.rampup_begin_step = 2, .sparsity = {0.5}, .min_elements = 16}}},
+      {"localsgd", {.localsgd = true, .localsgd_configs = {.k_steps = 5, .begin_step = 3}}},
+      {"adaptive", {.adaptive_localsgd = true, .adaptive_localsgd_configs = {.init_k_steps = 4}}},
+      {"streaming",
+       {.diloco = true,
+        .diloco_configs = {.sync_every = 5, .fragments = 2, .fragment_sync_delay = 2, .bits = 4}},
+       true}};
+}
+
+Model prepared(const SmallNet& net, const Way& way) {
+  Model model(net);
+  optim::Optimizer optimizer = way.adam ? optim::Optimizer(optim::Adam(net, {.lr = 0.05}))
+                                        : optim::Optimizer(optim::Momentum(net, {.lr = 0.05}));
+  model.prepare(optimizer,
+                loss::CrossEntropy(),
+                {metrics::Accuracy()},
+                {.schedule = optim::per_step(optim::CosineAnnealingLR(optimizer, {.t_max = 40}))});
+  return model;
+}
+
+TEST(TrafficFit, RanksEndAlikeAndResumesHaveTheSameBits) {
+  for (const Way& way : ways()) {
+    SCOPED_TRACE(way.name);
+    const test::TempDir folder;
+    run_job(
+        2,
+        [&](int rank) {
+          const SmallNet through = small_net();
+          Model model = prepared(through, way);
+          const auto history =
+              model.fit(blobs(96), blobs(30), options_in(folder.path().string() + "/through"));
+          const auto all = comm::all_gather_object(hash(through), fleet::group());
+          EXPECT_EQ(all[0], all[1]) << "ranks end with weights of their own";
+          EXPECT_GT(history.epochs.back().at("eval_acc"), 0.7);
+
+          FitOptions options = options_in(folder.path().string() + "/parts");
+          for (const int64_t stop : {4, 17, 0}) {  // in an update that sums, or does not
+            const SmallNet net = small_net();
+            Model part = prepared(net, way);
+            options.resume = Resume::kAuto;
+            options.callbacks.clear();
+            if (stop > 0) {
+              options.callbacks.emplace_back(SignalAt(stop));
+            }
+            const auto ended = part.fit(blobs(96), blobs(30), options).ended;
+            EXPECT_EQ(ended, stop > 0 ? Ended::kPreempted : Ended::kFinished);
+            if (stop == 0) {
+              EXPECT_EQ(hash(net), hash(through)) << "rank " << rank;
+            }
+          }
+        },
+        way.strategy);
+  }
+}
+
+TEST(TrafficFit, EvaluatesAndSavesWhatRanksHaveTogether) {
+  const test::TempDir folder;
+  run_job(
+      2,
+      [&](int rank) {
+        const SmallNet net = small_net();
+        Model model = prepared(net, ways()[2]);
+        FitOptions options = options_in(folder.path().string() + "/a");
+        options.num_iters = 10;  // two steps after an average
+        model.fit(blobs(96), options);
+        const std::string together = hash(net);
+        model.optimizer().use_shared_weights(false);
+        const std::string own = hash(net);
+        const auto all = comm::all_gather_object(own, fleet::group());
+        EXPECT_NE(all[0], all[1]) << "the test tests nothing";
+        const std::string file = folder.path().string() + "/weights.safetensors";
+        model.save(file);
+        EXPECT_EQ(hash(net), own);
+        EXPECT_EQ(checkpoint::weights_hash(checkpoint::read_weights(file)), together);
+        EXPECT_NE(own, together) << rank;
+      },
+      ways()[2].strategy);
+}
+
+TEST(TrafficFit, RefusesAnAverageOfOwnWeights) {
+  run_job(2,
+          [](int) {
+            const SmallNet net = small_net();
+            Model model(net);
+            EXPECT_THAT(test::error_text<UsageError>([&] {
+                          model.prepare(
+                              optim::Momentum(net, {.lr = 0.1}),
+                              loss::CrossEntropy(),
+                              {},
+                              {.ema = optim::ExponentialMovingAverageOptions{.decay = 0.9}});
+                        }),
+                        HasSubstr("ema and the strategy's localsgd exclude each other"));
+          },
+          {.localsgd = true});
+}
+
+}  // namespace
+}  // namespace argosy::train
