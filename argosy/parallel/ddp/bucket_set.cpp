@@ -83,11 +83,13 @@ bool BucketSet::bring_in(size_t parameter) {
   if (same_memory(grad, view)) {
     return true;
   }
-  ARGOSY_CHECK(grad.layout() == at::kStrided,
-               "parallel.ddp",
-               "parameter {} has a sparse gradient, which cannot be averaged. Build the embedding "
-               "with .sparse(false).",
-               table_.name(parameter));
+  ARGOSY_CHECK(
+      grad.layout() == at::kStrided,
+      "parallel.ddp",
+      "parameter {} has a sparse gradient, which only torch::nn::Embedding and EmbeddingBag "
+      "with .sparse(true) may have, built so before the model is wrapped. Build it with "
+      ".sparse(false).",
+      table_.name(parameter));
   ARGOSY_CHECK(grad.sizes() == view.sizes(),
                "parallel.ddp",
                "the gradient of parameter {} was replaced by one of another shape: expected {}, "

@@ -155,6 +155,7 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
       options_(options),
       format_(choose_by_layers(*module_, options.memory_format)),
       table_(*module_),
+      sparse_(sparse_weights(*module_), group, options.timeout),
       autocast_(autocast_of(options, table_.device().type())),
       deal_(deal_of(options, group)),
       spares_(*deal_, group, options.timeout),
@@ -195,7 +196,23 @@ void Core::look_at_gradients() {
   }
 }
 
+/// Rows are exchanged by processes, and lie in no bucket.
+void Core::check_sparse() const {
+  ARGOSY_CHECK(sparse_.empty() || !divides_parameters(),
+               "parallel.fully_shard",
+               "the embedding of a parameter has sparse gradients, and ranks divide dense ones "
+               "only. Build it with .sparse(false)");
+  ARGOSY_CHECK(
+      sparse_.empty() || !has_virtual_ranks(),
+      "parallel.ddp",
+      "sparse gradients need as many processes as virtual ranks: here are {} processes for "
+      "{}. Build the embedding with .sparse(false), or leave virtual_ranks out",
+      group_.size(),
+      deal_->leaves());
+}
+
 void Core::prepare() {
+  check_sparse();
   finite_hooks_.clear();
   Subject subject;
   if (std::ranges::any_of(table_.tensors(), engine::is_deferred)) {
@@ -216,7 +233,7 @@ void Core::prepare() {
   if (divides_parameters()) {
     shard_parameters();
   } else {
-    reducer_ = Reducer::create(table_, group_, options_, deal_);
+    reducer_ = Reducer::create(table_, sparse_, group_, options_, deal_);
   }
   listen_for_spares();
 }
@@ -340,7 +357,8 @@ void Core::shard_parameters() {
     table_ = ParameterTable(*module_);
   }
   // What listens to gradients comes after the parameters have got their type.
-  reducer_ = Reducer::create(table_, group_, options_, deal_, plan, pool_of_gradients(pieces));
+  reducer_ =
+      Reducer::create(table_, sparse_, group_, options_, deal_, plan, pool_of_gradients(pieces));
   reducer_->ask(values_);
   values_->end_writes();
 }
@@ -729,6 +747,13 @@ void Core::deal_to(int64_t virtual_ranks) {
                "the number of virtual ranks cannot change once gradients are scattered. Set it "
                "before distributed_optimizer(), or leave scatter_gradients out.");
   check_norms(*module_, *deal);
+  ARGOSY_CHECK(
+      sparse_.empty() || deal->leaves() == group_.size(),
+      "parallel.ddp",
+      "sparse gradients need as many processes as virtual ranks: here are {} processes for "
+      "{}. Build the embedding with .sparse(false)",
+      group_.size(),
+      deal->leaves());
   options_ = options;
   deal_ = deal;
   spares_ = Spares(*deal_, group_, options_.timeout);
@@ -952,6 +977,10 @@ void Core::set_apart(bool apart) {
 
 void Core::begin_join(const JoinOptions& options) {
   ARGOSY_CHECK(join_ == nullptr, "parallel.join", "a join of this model is under way already");
+  ARGOSY_CHECK(sparse_.empty(),
+               "parallel.join",
+               "ranks that have finished take no part in the exchange of sparse gradients. Build "
+               "the embedding with .sparse(false), or give ranks equally many batches");
   ARGOSY_CHECK(apart_ == 0,
                "parallel.join",
                "join() is for gradients that ranks average, and here each rank trains weights of "

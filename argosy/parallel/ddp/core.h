@@ -29,6 +29,7 @@
 #include "argosy/parallel/ddp/parameter_table.h"
 #include "argosy/parallel/ddp/reducer.h"
 #include "argosy/parallel/ddp/spares.h"
+#include "argosy/parallel/ddp/sparse_gradients.h"
 #include "argosy/parallel/ddp/stats.h"
 
 namespace torch::nn {
@@ -136,6 +137,7 @@ class Core final {
   void prepare();
   void initialize();
   void check_initializable() const;
+  void check_sparse() const;
   [[nodiscard]] bool divides_parameters() const;
   [[nodiscard]] std::optional<at::ScalarType> short_type() const;
   void shard_parameters();
@@ -179,6 +181,7 @@ class Core final {
   DdpOptions options_;
   FormatChoice format_;
   ParameterTable table_;
+  SparseGradients sparse_;
   std::optional<engine::AutocastOptions> autocast_;
   std::shared_ptr<const comm::LeafDeal> deal_;
   Spares spares_;

@@ -8,6 +8,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
+#include "argosy/parallel/ddp/sparse_gradients.h"
 
 namespace argosy::parallel::ddp {
 namespace {
@@ -45,6 +46,10 @@ void check_supported(const std::string& name, const at::Tensor& parameter) {
 
 ParameterTable::ParameterTable(const torch::nn::Module& module) {
   std::unordered_set<const c10::TensorImpl*> seen;
+  for (const auto& [name, weight] : sparse_weights(module)) {
+    seen.insert(weight.unsafeGetTensorImpl());
+  }
+  const size_t sparse = seen.size();
   for (const auto& item : module.named_parameters()) {
     const at::Tensor& tensor = item.value();
     if (!tensor.defined()) {
@@ -71,6 +76,11 @@ ParameterTable::ParameterTable(const torch::nn::Module& module) {
       names_.push_back(item.key());
     }
   }
+  ARGOSY_CHECK(!trainable_.empty() || sparse == 0,
+               "parallel.ddp",
+               "all {} parameters that require a gradient are weights of sparse embeddings, and a "
+               "wrapper needs a dense one. Build one of the embeddings with .sparse(false).",
+               sparse);
   ARGOSY_CHECK(!trainable_.empty(),
                "parallel.ddp",
                "none of the module's {} parameters requires a gradient, so there is nothing to "

@@ -19,11 +19,13 @@ constexpr const char* kWhere = "parallel.ddp";
 }  // namespace
 
 Reducer::Reducer(const ParameterTable& table,
+                 const SparseGradients& sparse,
                  const comm::Group& group,
                  const DdpOptions& options,
                  const std::shared_ptr<const comm::LeafDeal>& deal,
                  BucketSet buckets)
     : table_(table),
+      sparse_(sparse),
       group_(group),
       buckets_(std::move(buckets)),
       leaves_(deal, group),
@@ -35,12 +37,14 @@ Reducer::Reducer(const ParameterTable& table,
 Reducer::~Reducer() = default;
 
 std::shared_ptr<Reducer> Reducer::create(const ParameterTable& table,
+                                         const SparseGradients& sparse,
                                          const comm::Group& group,
                                          const DdpOptions& options,
                                          const std::shared_ptr<const comm::LeafDeal>& deal,
                                          const std::optional<BucketPlan>& plan,
                                          const std::shared_ptr<sharded::MemoryPool>& pool) {
   std::shared_ptr<Reducer> reducer(new Reducer(table,
+                                               sparse,
                                                group,
                                                options,
                                                deal,
@@ -55,6 +59,9 @@ void Reducer::install_hooks() {
   hooks_.reserve(table_.size());
   for (size_t i = 0; i < table_.size(); ++i) {
     hooks_.push_back(engine::after_grad(table_.tensors()[i], [this, i] { on_gradient(i); }));
+  }
+  for (size_t i = 0; i < sparse_.size(); ++i) {
+    hooks_.push_back(engine::after_grad(sparse_.weight(i), [this] { on_sparse_gradient(); }));
   }
 }
 
@@ -357,6 +364,16 @@ void Reducer::on_gradient(size_t index) {
   }
 }
 
+/// It waits for the end of the pass, which begins here if this is its first gradient.
+void Reducer::on_sparse_gradient() {
+  if (sync_ && !failure_.has_value()) {
+    open_pass();
+    if (stage_ != Stage::kStarted) {
+      start_pass();
+    }
+  }
+}
+
 void Reducer::on_gradient_of_pass(size_t index) {
   ARGOSY_CHECK(!at::GradMode::is_enabled(),
                kWhere,
@@ -520,6 +537,7 @@ void Reducer::finish_pass() {
   }
   backward_ = std::chrono::steady_clock::now() - began_;
   wait_for_buckets();
+  sparse_.average();
   checks_.finish();
   unused_.settle();
   give_back();

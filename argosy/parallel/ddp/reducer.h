@@ -27,6 +27,7 @@
 #include "argosy/parallel/ddp/pass_checks.h"
 #include "argosy/parallel/ddp/set_aside.h"
 #include "argosy/parallel/ddp/spares.h"
+#include "argosy/parallel/ddp/sparse_gradients.h"
 #include "argosy/parallel/ddp/stats.h"
 #include "argosy/parallel/ddp/unused_parameters.h"
 
@@ -58,8 +59,10 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
  public:
   /// The table must outlive the reducer.
   /// `plan`: of buckets that stay.
+  /// `sparse`: weights whose gradients travel beside the buckets.
   static std::shared_ptr<Reducer> create(
       const ParameterTable& table,
+      const SparseGradients& sparse,
       const comm::Group& group,
       const DdpOptions& options,
       const std::shared_ptr<const comm::LeafDeal>& deal,
@@ -153,6 +156,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   };
 
   Reducer(const ParameterTable& table,
+          const SparseGradients& sparse,
           const comm::Group& group,
           const DdpOptions& options,
           const std::shared_ptr<const comm::LeafDeal>& deal,
@@ -163,6 +167,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void start_pass();
   void on_gradient(size_t index);
   void on_gradient_of_pass(size_t index);
+  void on_sparse_gradient();
   void accept_late(size_t index);
   void mark_ready(size_t index);
   void send(size_t bucket);
@@ -186,6 +191,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void fail(const std::string& why) noexcept;
 
   const ParameterTable& table_;
+  SparseGradients sparse_;
   comm::Group group_;
   BucketSet buckets_;
   LeafSums leaves_;
