@@ -67,7 +67,7 @@ TEST(TrafficFit, RanksEndAlikeAndResumesHaveTheSameBits) {
               model.fit(blobs(96), blobs(30), options_in(folder.path().string() + "/through"));
           const auto all = comm::all_gather_object(hash(through), fleet::group());
           EXPECT_EQ(all[0], all[1]) << "ranks end with weights of their own";
-          EXPECT_GT(history.epochs.back().at("eval_acc"), 0.7);
+          EXPECT_GT(history.epochs.back()["eval_acc"], 0.7);
 
           FitOptions options = options_in(folder.path().string() + "/parts");
           for (const int64_t stop : {4, 17, 0}) {  // in an update that sums, or does not

@@ -1,6 +1,6 @@
 """The suites of compare.py, by name."""
 
-from suites import collectives, ddp, epoch, fit, input, launch, layout, memory, ops, optim, parallel, python, rpc, scaling, virtual
+from suites import collectives, ddp, epoch, fit, input, launch, layout, memory, ops, optim, parallel, python, rpc, scaling, traffic, virtual
 
 SUITES = {
     "ddp": ddp.cases,
@@ -17,5 +17,6 @@ SUITES = {
     "parallel": parallel.cases,
     "python": python.cases,
     "rpc": rpc.cases,
+    "traffic": traffic.cases,
     "virtual": virtual.cases,
 }
