@@ -280,4 +280,22 @@ fi
 if error=$("$program" evaluate cifar 2>&1 >/dev/full) || [[ $error != *"written"* && $error != *"No space left"* ]]; then
   complain "argosy evaluate >/dev/full: expected a failure that says why, got: $error"
 fi
+
+# Less traffic: each way trains two processes, and a resume has the bits of a training that was never stopped.
+for traffic in localsgd:k_steps=3 adaptive_localsgd:init_k_steps=2 dgc:sparsity=0.9,rampup_begin_step=2 \
+  power_sgd:start=2,rank=2 diloco:sync_every=4,fragments=2,delay=1,alpha=0.5,bits=8; do
+  way=${traffic%%:*}
+  saving=(launch -n 2 "$program" train "${small[@]}" --epochs 2 --optimizer momentum --lr 0.05 --traffic "$traffic")
+  json "$way" "${saving[@]}" --run_dir "$way"
+  json "$way-stopped" "${saving[@]}" --run_dir "$way-parts" --num_iters 5
+  json "$way-parts" "${saving[@]}" --run_dir "$way-parts" --resume must
+  holds 'j[0]["weights_hash"] == j[1]["weights_hash"] and j[0]["steps"] == 16' "$way" "$way-parts"
+done
+expect 2 'unknown way to save traffic "dcg": nearest is dgc' train "${small[@]}" --traffic dcg
+expect 2 'dgc has no option "k"' train "${small[@]}" --traffic dgc:k=1
+expect 2 'diloco excludes sharding' train "${small[@]}" --traffic diloco --mesh sharding
+expect 2 'is not counted. Leave it out' estimate --model lenet --traffic dgc
+"$program" launch -n 2 "$program" train "${small[@]}" --traffic dgc --run_dir none >"$results/out" 2>&1 &&
+  complain "dgc trained with Adam"
+grep -q 'dgc has the momentum of optim::Momentum.*got Adam' "$results/out" || complain "dgc and Adam: $(tail -n 3 "$results/out")"
 exit "$failed"

@@ -325,6 +325,12 @@ EstimateResult estimate(const EstimateSettings& settings) {
   const TrainSettings& training = settings.training;
   ARGOSY_CHECK(
       !training.model.empty(), kEstimate, "--model is required. See: argosy train --list models");
+  ARGOSY_CHECK(
+      training.traffic == "none",
+      kEstimate,
+      "--traffic {}: what a strategy that saves traffic keeps besides is not counted. Leave "
+      "it out; docs/guides/slow_networks.md says how much it is",
+      training.traffic);
   const Axes axes = axes_of(training.mesh);
   const parallel::EstimateOptions options = options_for(settings, axes);
   fleet::DistributedStrategy strategy = strategy_of(training);

@@ -8,18 +8,21 @@ from suites.base import HERE, Case, Measure, ours, samples, samples_ms
 
 RATES = ("10mbit", "100mbit", "1gbit")
 SEEDS = range(1, 6)
-TARGET = 0.86
+TARGET = 0.84
+MOST = 2000  # steps
 
 # For a step's time everything is on from the first step; for steps to the target it begins as one would begin it.
 POWER_SGD = {"matrix_approximation_rank": 2}
-STREAMING = {"sync_every": 100, "fragments": 4, "fragment_sync_delay": 20, "fragment_update_alpha": 0.5, "bits": 4}
+# The paper's outer momentum of 0.9 is for models that train longer.
+DILOCO = {"sync_every": 100, "outer_momentum": 0.5}
+STREAMING = {**DILOCO, "fragments": 4, "fragment_sync_delay": 20, "fragment_update_alpha": 0.5, "bits": 4}
 AT_ONCE = {
     "ddp": {},
     "fp16": {"fp16_allreduce": True},
     "power_sgd": {"power_sgd": True, "power_sgd_configs": {**POWER_SGD, "start_power_sgd_iter": 0}},
     "dgc": {"dgc": True},
     "localsgd": {"localsgd": True, "localsgd_configs": {"k_steps": 8}},
-    "diloco": {"diloco": True, "diloco_configs": {"sync_every": 100}},
+    "diloco": {"diloco": True, "diloco_configs": DILOCO},
     "streaming": {"diloco": True, "diloco_configs": STREAMING},
     "no_network": {"diloco": True, "diloco_configs": {"sync_every": 1000000}},
 }
@@ -63,7 +66,7 @@ def _steps_at(args, rate):
 
 
 def _steps_to_target(args, seed):
-    options = ["--target", TARGET, "--seed", seed]
+    options = ["--target", TARGET, "--most", MOST, "--seed", seed]
     variants = {}
     for name, way in BEGUN.items():
         program, *rest = _program(args, way, *options)
@@ -73,10 +76,10 @@ def _steps_to_target(args, seed):
 
 
 def cases(args):
+    if os.geteuid() == 0:
+        for rate in RATES:
+            yield _steps_at(args, rate)
+    else:
+        print("traffic: steps over links are left out, network namespaces need root", file=sys.stderr)
     for seed in SEEDS:
         yield _steps_to_target(args, seed)
-    if os.geteuid() != 0:
-        print("traffic: steps over links are left out, network namespaces need root", file=sys.stderr)
-        return
-    for rate in RATES:
-        yield _steps_at(args, rate)

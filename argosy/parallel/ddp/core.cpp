@@ -921,6 +921,12 @@ void Core::check_can_scatter(const optim::OptimizerImpl& optimizer,
   if (!options.scatter_gradients) {
     return;
   }
+  ARGOSY_CHECK(
+      compressed_by_.empty(),
+      kWhere,
+      "scatter_gradients gives each rank a part of the gradients, and {} sends whole ones. "
+      "Leave one of them out.",
+      compressed_by_);
   for (size_t i = 0; i < table_.size(); ++i) {
     const at::Tensor& tensor = table_.tensors()[i];
     const auto is_it = [&](const auto& each) { return each.second.is_same(tensor); };
@@ -977,6 +983,11 @@ void Core::set_apart(bool apart) {
 
 void Core::begin_join(const JoinOptions& options) {
   ARGOSY_CHECK(join_ == nullptr, "parallel.join", "a join of this model is under way already");
+  ARGOSY_CHECK(compressed_by_.empty(),
+               "parallel.join",
+               "{} remembers what it has not sent from update to update, and ranks that have "
+               "finished make none. Leave it out, or give ranks equally many batches",
+               compressed_by_);
   ARGOSY_CHECK(sparse_.empty(),
                "parallel.join",
                "ranks that have finished take no part in the exchange of sparse gradients. Build "
@@ -1178,6 +1189,16 @@ void Core::abandon_join() noexcept {
     reducer_->set_uneven_inputs(nullptr);
     join_.reset();
   }
+}
+
+void Core::register_compressor(CommHook hook, std::string name) {
+  ARGOSY_CHECK(alone() || !reducer_->scatters(),
+               "parallel.ddp",
+               "{} sends whole gradients, and here each rank keeps a part of them "
+               "(scatter_gradients). Leave one of them out.",
+               name);
+  register_comm_hook(std::move(hook), name);
+  compressed_by_ = std::move(name);
 }
 
 void Core::register_comm_hook(CommHook hook, std::string name) {

@@ -120,6 +120,9 @@ class Core final {
   void watch(const optim::Optimizer& optimizer);
 
   void register_comm_hook(CommHook hook, std::string name);
+  /// The same with a hook that remembers something from update to update: join() and
+  /// scatter_gradients are errors then.
+  void register_compressor(CommHook hook, std::string name);
   void sync_buffers();
 
   [[nodiscard]] DdpStats stats() const;
@@ -196,6 +199,7 @@ class Core final {
   std::optional<std::pair<CommHook, std::string>> hook_of_one_;
   FiniteCheck finite_of_one_;
   std::vector<engine::GradHook> finite_hooks_{};
+  std::string compressed_by_{};  // a hook that remembers something
   int no_sync_depth_ = 0;
   bool apart_ = false;                     // each rank's weights are its own
   std::optional<MicroBatch> micro_batch_;  // whose passes follow

@@ -60,8 +60,8 @@ optim::Optimizer compress(const std::shared_ptr<ddp::Core>& model,
   if (model->group().size() == 1) {
     return optimizer;
   }
-  model->register_comm_hook([compressor](GradBucket& bucket) { return compressor->reduce(bucket); },
-                            compressor->name());
+  model->register_compressor(
+      [compressor](GradBucket& bucket) { return compressor->reduce(bucket); }, compressor->name());
   return optim::Optimizer(std::make_shared<CompressedSteps>(optimizer.impl(), compressor));
 }
 

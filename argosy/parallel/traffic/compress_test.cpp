@@ -335,6 +335,14 @@ TEST(Compress, RefusesWhatItDoesNotGoWith) {
           static_cast<void>(compress(model, optim::Momentum(model), DgcOptions{.sparsity = {1.0}}));
         }),
         HasSubstr("sparsity: expected shares from 0 to below 1, got 1"));
+    const optim::Optimizer momentum = compress(model, optim::Momentum(model), DgcOptions());
+    EXPECT_THAT(error_of([&] { auto join = model.join(); }), HasSubstr("dgc remembers"));
+    const optim::Optimizer plain = optim::SGD(model);
+    EXPECT_THAT(error_of([&] { model.divide_step(plain, {.scatter_gradients = true}); }),
+                HasSubstr("and dgc sends whole ones"));
+    EXPECT_THAT(
+        error_of([&] { static_cast<void>(compress(model, optim::Momentum(model), DgcOptions())); }),
+        HasSubstr("once only; \"dgc\" is registered"));
     DistributedDataParallel virtual_ones(Wide(), group, {.virtual_ranks = 4});
     EXPECT_THAT(
         error_of([&] {
