@@ -30,8 +30,8 @@ bool fails_by_itself(const RankEnd& end) {
   return !end.exit.ok() && (end.exit.signal == 0 || end.exit.signal == SIGABRT);
 }
 
-/// The loop waits no longer than this for a store on another node.
-constexpr auto kForTheStore = 200ms;
+/// The loop waits no longer than this for a store on another node when a rank was killed.
+constexpr auto kForTheStore = 2s;
 
 /// How often to look whether what the ranks left behind has ended; SIGCHLD tells of most.
 constexpr auto kLeftoverTick = 20ms;

@@ -92,8 +92,7 @@ void refuse_what_is_not_here(const GivenOptions& given) {
 int count_here(const Given& given) {
   int count = 0;
   for (const values::HostPort& one : values::endpoints(given)) {
-    const Result<bool> ours = os::is_this_host(one.host);
-    count += ours.ok() && *ours ? 1 : 0;
+    count += os::is_this_host(one.host).or_throw<ConfigError>("launch.options") ? 1 : 0;
   }
   return count;
 }

@@ -93,6 +93,7 @@ void Partition::restore(const TableFiles& saved) {
 PartitionState Partition::state() const {
   PartitionState state{.upkeeps = upkeeps_, .updates = updates_};
   for (size_t worker = 0; worker < collected_.size(); ++worker) {
+    state.head_starts.push_back(pace_.head_start_of(worker));
     // restore() takes those that are collected as pushes.
     state.pushes.push_back(pace_.pushes_of(worker) - collected_[worker].size());
     for (const PushRequest& request : collected_[worker]) {
@@ -104,13 +105,15 @@ PartitionState Partition::state() const {
 }
 
 void Partition::restore(const PartitionState& state) {
-  ARGOSY_CHECK(state.pushes.size() == pace_.size() && state.upkeeps.size() == pace_.size(),
+  ARGOSY_CHECK(state.pushes.size() == pace_.size() && state.upkeeps.size() == pace_.size() &&
+                   state.head_starts.size() == pace_.size(),
                "ps.request",
                "expected what {} workers have pushed, got {}",
                pace_.size(),
                state.pushes.size());
   for (size_t worker = 0; worker < pace_.size(); ++worker) {
     pace_.set(worker, state.pushes[worker]);
+    pace_.give_head_start(worker, state.head_starts[worker]);
   }
   upkeeps_ = state.upkeeps;
   updates_ = state.updates;
@@ -261,6 +264,7 @@ void Partition::push(const PushRequest& request) {
 
 void Partition::count(const PushRequest& request) {
   pace_.count(request.worker);
+  pace_.give_head_start(request.worker, request.head_start);
   upkeeps_[request.worker] += request.upkeep.is_any() ? 1 : 0;
 }
 

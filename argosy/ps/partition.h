@@ -39,11 +39,12 @@ struct PartitionOptions {
 
 /// What a partition knows beside rows and parameters.
 struct PartitionState {
-  std::vector<uint64_t> pushes{};   ///< that were taken, of each worker
-  std::vector<uint64_t> upkeeps{};  ///< those of them that were no step
+  std::vector<uint64_t> pushes{};       ///< that were taken, of each worker
+  std::vector<uint64_t> upkeeps{};      ///< those of them that were no step
+  std::vector<uint64_t> head_starts{};  ///< see WorkerPace
   uint64_t updates = 0;
   std::vector<PushRequest> collected{};  ///< kSync: of steps that are not whole
-  auto fields() { return std::tie(pushes, upkeeps, updates, collected); }
+  auto fields() { return std::tie(pushes, upkeeps, head_starts, updates, collected); }
 };
 
 /// Some of the shards, those that one server begins with. What it holds is a function of the

@@ -236,6 +236,7 @@ void Replica::push(const PushRequest& request, const ServerLinks& links) {
     answers = take_those_that_may();
     to = out_.to;
     copy = {.stream = out_.stream, .number = out_.sent, .push = request};
+    copy.push.head_start = partition_->pace().head_start_of(request.worker);
     out_.sent += to >= 0 ? 1 : 0;
   }
   send(std::move(answers));
@@ -440,8 +441,8 @@ void Replica::replicate(const ReplicaPush& push) {
   const std::unique_lock lock(mutex_);
   check_stream(push.stream);
   if (push.number >= in_.applied) {  // else it came already
-    in_.kept_bytes += push.push.bytes();
-    in_.kept.emplace(push.number, push.push);
+    const bool is_new = in_.kept.emplace(push.number, push.push).second;
+    in_.kept_bytes += is_new ? push.push.bytes() : 0;
     apply_in_order();
     check_kept();
   }

@@ -64,7 +64,10 @@ struct PushRequest {
   std::vector<double> dense_lr{};  ///< of each dense parameter there; empty: none is pushed
   rpc::Memory dense{};             ///< f32: their gradients in turn
   Upkeep upkeep{};
-  auto fields() { return std::tie(partition, worker, number, rows, dense_lr, dense, upkeep); }
+  uint64_t head_start = 0;  ///< see WorkerPace; the primary tells its backup
+  auto fields() {
+    return std::tie(partition, worker, number, rows, dense_lr, dense, upkeep, head_start);
+  }
   /// Of what it takes with it.
   [[nodiscard]] size_t bytes() const {
     size_t all = dense.size();

@@ -15,9 +15,13 @@ void WorkerPace::count(size_t worker) {
   if (one.excused) {
     const uint64_t others = slowest();
     const bool has_others = others != std::numeric_limits<uint64_t>::max();
-    one.head_start = has_others && others > one.pushes ? others - one.pushes : 0;
     one.excused = false;
+    give_head_start(worker, has_others && others > one.pushes ? others - one.pushes : 0);
   }
+}
+
+void WorkerPace::give_head_start(size_t worker, uint64_t pushes) {
+  workers_[worker].head_start = std::max(workers_[worker].head_start, pushes);
 }
 
 uint64_t WorkerPace::slowest() const {

@@ -21,6 +21,11 @@ class WorkerPace final {
   /// Counts a push. One that was excused is then no slower than the slowest of the others.
   void count(size_t worker);
 
+  /// Counts so many pushes more than a worker has made, when its slowness is looked at.
+  [[nodiscard]] uint64_t head_start_of(size_t worker) const { return workers_[worker].head_start; }
+  /// Never lowers it.
+  void give_head_start(size_t worker, uint64_t pushes);
+
   /// The worker is gone: nobody waits for it until it pushes again.
   void excuse(size_t worker) { workers_[worker].excused = true; }
   [[nodiscard]] bool is_excused(size_t worker) const { return workers_[worker].excused; }

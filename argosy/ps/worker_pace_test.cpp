@@ -41,6 +41,26 @@ TEST(WorkerPace, NobodyWaitsForOneThatIsGoneNorForItsReturn) {
   EXPECT_TRUE(pace.is_slowest(1));
 }
 
+TEST(WorkerPace, AHeadStartIsPassedOnAndNeverLost) {
+  WorkerPace primary(2);
+  push(primary, 0, 1);
+  primary.excuse(1);
+  push(primary, 0, 99);
+  primary.count(1);
+  EXPECT_EQ(primary.head_start_of(1), 99U);
+  WorkerPace backup(2);
+  push(backup, 0, 100);
+  backup.count(1);
+  EXPECT_EQ(backup.slowest(), 1U);
+  backup.give_head_start(1, primary.head_start_of(1));
+  EXPECT_EQ(backup.slowest(), 100U);
+  backup.give_head_start(1, 0);
+  primary.excuse(0);
+  primary.excuse(1);
+  primary.count(1);  // while all others are gone
+  EXPECT_EQ(primary.head_start_of(1) + backup.head_start_of(1), 198U);
+}
+
 TEST(WorkerPace, WhereAllAreGoneNobodyIsSlow) {
   WorkerPace pace(1);
   pace.excuse(0);
