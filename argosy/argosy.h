@@ -29,6 +29,7 @@
 #include "argosy/fleet/fleet.h"
 #include "argosy/fleet/group_sharded.h"
 #include "argosy/fleet/progress.h"
+#include "argosy/fleet/served.h"
 #include "argosy/fleet/updates.h"
 #include "argosy/loss/loss.h"
 #include "argosy/metrics/metrics.h"

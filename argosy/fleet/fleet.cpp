@@ -24,6 +24,7 @@
 #include "argosy/fleet/gradient_merge.h"
 #include "argosy/fleet/large_batch.h"
 #include "argosy/fleet/save_traffic.h"
+#include "argosy/fleet/served_job.h"
 #include "argosy/os/crash_handler.h"
 #include "argosy/parallel/any_rank.h"
 #include "argosy/parallel/recompute_blocks.h"
@@ -64,6 +65,9 @@ std::optional<Job>& slot() {
 }
 
 Job& job(const char* function) {
+  ARGOSY_CHECK(detail::served_job() == nullptr,
+               fmt::format("fleet.{}", function),
+               "a job with servers has no group of collectives");
   ARGOSY_CHECK(slot().has_value(),
                fmt::format("fleet.{}", function),
                "the job is not joined: call fleet::init() first");
@@ -309,7 +313,7 @@ void init(const DistributedStrategy& strategy,
           const comm::InitOptions& options,
           std::string_view device_word) {
   os::install_crash_handler();  // first: what is wrong with the call itself is told by it too
-  ARGOSY_CHECK(!slot().has_value(),
+  ARGOSY_CHECK(!is_initialized(),
                "fleet.init",
                "called twice in one process. Call stop_worker() before a second init().");
   strategy.validate();
@@ -354,8 +358,13 @@ void init(const DistributedStrategy& strategy,
   log::info("joined the job as rank {} of {}", worker_index(), worker_num());
 }
 
+std::unique_ptr<detail::ServedJob>& detail::served_job() {
+  static std::unique_ptr<ServedJob> job;
+  return job;
+}
+
 bool is_initialized() {
-  return slot().has_value();
+  return slot().has_value() || detail::served_job() != nullptr;
 }
 const comm::Group& group() {
   return job("group").group;
@@ -370,10 +379,12 @@ HybridCommunicateGroup get_hybrid_communicate_group() {
   return HybridCommunicateGroup(job("get_hybrid_communicate_group").mesh);
 }
 int worker_index() {
-  return job("worker_index").group.rank();
+  return detail::served_job() != nullptr ? detail::served_job()->worker_index()
+                                         : job("worker_index").group.rank();
 }
 int worker_num() {
-  return job("worker_num").group.size();
+  return detail::served_job() != nullptr ? detail::served_job()->worker_num()
+                                         : job("worker_num").group.size();
 }
 c10::Device device() {
   return job("device").device;
@@ -391,10 +402,16 @@ bool is_first_worker() {
   return worker_index() == 0;
 }
 void barrier_worker() {
+  if (detail::served_job() != nullptr) {
+    return detail::served_job()->barrier_worker();
+  }
   comm::barrier(job("barrier_worker").group);
 }
 
 void stop_worker() {
+  if (detail::served_job() != nullptr) {
+    return detail::served_job()->stop_worker();
+  }
   job("stop_worker");
   tell_if_nothing_is_divided();
   slot()->group.destroy();

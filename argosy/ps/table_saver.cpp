@@ -85,6 +85,10 @@ TableSaver::~TableSaver() {
   }
 }
 
+bool TableSaver::has_any() const {
+  return checkpoint::find_newest(directory_, kPrefix).path.has_value();
+}
+
 int64_t TableSaver::resume() {
   const checkpoint::Newest newest = checkpoint::find_newest(directory_, kPrefix);
   for (const std::string& remark : newest.remarks()) {

@@ -34,6 +34,8 @@ class TableSaver final {
   TableSaver(TableSaver&&) = delete;
   TableSaver& operator=(TableSaver&&) = delete;
 
+  /// True if the directory has a checkpoint that resume() would load.
+  [[nodiscard]] bool has_any() const;
   /// Loads the newest whole checkpoint into the servers' tables and returns its step; 0 without
   /// one. In place of TableClient::begin(). Errors: those of TableClient::load().
   [[nodiscard]] int64_t resume();

@@ -10,6 +10,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
+#include "argosy/optim/forwarding_optimizer.h"
 #include "argosy/ps/embedding.h"
 #include "argosy/ps/embedding_rows.h"
 #include "argosy/ps/optimizer_rule.h"
@@ -100,27 +101,17 @@ rpc::AgentOptions agent_options(const TrainingOptions& options) {
   return agent;
 }
 
-/// An optimizer whose steps servers make.
-class ServedOptimizer final : public optim::OptimizerImpl {
+/// An optimizer whose steps servers make, where its state lies.
+class ServedOptimizer final : public optim::ForwardingOptimizer {
  public:
   ServedOptimizer(ServedTraining& training, const optim::Optimizer& here)
-      : training_(training), here_(here) {}
+      : ForwardingOptimizer(here.impl()), training_(training) {}
 
   void step() override { training_.step(); }
-  void zero_grad(const optim::ZeroGradOptions& options) override { here_.zero_grad(options); }
-  [[nodiscard]] const engine::NamedTensors& parameters() const override {
-    return here_.parameters();
-  }
-  [[nodiscard]] const std::vector<optim::GroupInfo>& groups() const override {
-    return here_.param_groups();
-  }
-  void set_group_lr(std::size_t group, double lr) override { here_.set_group_lr(group, lr); }
   void add_param_group(const engine::NamedTensors& /*parameters*/,
                        const optim::ParamGroup& /*group*/) override {
     throw UsageError("ps.training", "the servers' tables are made: add parameters before");
   }
-  [[nodiscard]] std::string name() const override { return here_.impl()->name(); }
-  [[nodiscard]] optim::Choices choices() const override { return here_.impl()->choices(); }
   [[nodiscard]] optim::OptimizerState state_dict() const override {
     return {.optimizer = name(), .groups = groups()};
   }
@@ -132,7 +123,6 @@ class ServedOptimizer final : public optim::OptimizerImpl {
 
  private:
   ServedTraining& training_;
-  optim::Optimizer here_;
 };
 
 }  // namespace
@@ -260,8 +250,18 @@ void ServedTraining::say_what_a_death_means() {
       Deadline::after(options_.timeout));
 }
 
-/// The first worker's parameters are everybody's, or those of a checkpoint. One that was started
-/// again goes on where it was.
+/// The first worker's parameters are everybody's, or those of a checkpoint.
+void ServedTraining::begin_tables() {
+  if (saver_ != nullptr && (options_.initial.empty() || saver_->has_any())) {
+    steps_ = saver_->resume();
+  } else if (!options_.initial.empty()) {
+    client_->load(options_.initial);
+  } else {
+    client_->begin();
+  }
+}
+
+/// One that was started again goes on where it was.
 void ServedTraining::begin() {
   constexpr const char* kBegun = "ps/begun";
   const bool is_first = options_.roles.index == 0;
@@ -271,11 +271,7 @@ void ServedTraining::begin() {
   const Deadline deadline = Deadline::after(patience());
   const bool has_begun = agent_->rejoined() && agent_->store()->check({kBegun}, deadline);
   if (is_first && !has_begun) {
-    if (saver_ == nullptr) {
-      client_->begin();
-    } else {
-      steps_ = saver_->resume();
-    }
+    begin_tables();
     agent_->store()->set(kBegun, std::to_string(steps_), Deadline::after(options_.timeout));
   } else {
     steps_ = std::stoll(agent_->store()->get(kBegun, deadline)) +
@@ -295,6 +291,31 @@ void ServedTraining::save() {
   if (saver_ != nullptr) {
     saver_->save(steps_);
   }
+}
+
+void ServedTraining::save(const std::string& directory) {
+  ARGOSY_CHECK(!is_server(), "ps.training", "a worker saves, and this process is a server");
+  if (options_.roles.index != 0) {
+    return;
+  }
+  TableSaver saver(*client_, directory);
+  saver.go_on(steps_);
+  saver.save(steps_);
+  if (!saver.wait()) {
+    throw CheckpointError(
+        "ps.save", "a server died while the checkpoint was written: save again", {directory, {}});
+  }
+}
+
+void ServedTraining::barrier() {
+  ARGOSY_CHECK(!is_server(), "ps.training", "the barrier is one of the workers");
+  const auto key = [&](int worker) { return fmt::format("ps/barrier/{}/{}", barriers_, worker); };
+  const Deadline deadline = Deadline::after(options_.timeout);
+  agent_->store()->set(key(options_.roles.index), "", deadline);
+  for (int worker = 0; worker < options_.roles.workers; ++worker) {
+    agent_->store()->wait({key(worker)}, deadline);
+  }
+  ++barriers_;
 }
 
 void ServedTraining::serve() {
@@ -363,12 +384,12 @@ void ServedTraining::stop() {
   agent_->shutdown(patience());
 }
 
-/// As long as it makes steps, or may be started again.
+/// As long as it makes steps, or may be started again; the first one may write a checkpoint.
 void ServedTraining::await(int worker) {
   constexpr std::chrono::milliseconds kSlice{500};
   rendezvous::Store& store = *agent_->store();
   uint64_t pushes = 0;
-  Deadline deadline = Deadline::after(options_.timeout);
+  Deadline deadline = Deadline::after(patience());
   for (;;) {
     try {
       store.wait({done_key(worker)}, deadline.sooner(Deadline::after(kSlice)));
@@ -380,7 +401,7 @@ void ServedTraining::await(int worker) {
       }
       if (const uint64_t now = client_->pushes_of(static_cast<uint32_t>(worker)); now != pushes) {
         pushes = now;
-        deadline = Deadline::after(options_.timeout);
+        deadline = Deadline::after(patience());
       } else if (deadline.expired()) {
         throw;
       }

@@ -38,6 +38,8 @@ struct TrainingOptions {
   /// goes on from the newest whole one there.
   std::string checkpoints{};
   checkpoint::KeepOptions keep{};  ///< which of them stay; default: all
+  /// A checkpoint with which the training begins, where `checkpoints` has none. Empty: none.
+  std::string initial{};
   /// A folder for the order in which the servers take pushes and answer pulls. Empty: none is kept.
   std::string record{};
   /// A folder with such a record. The training comes to the bits of the one that was recorded, if
@@ -98,6 +100,12 @@ class ServedTraining final {
   /// Errors: CheckpointError of this or the former save, naming what could not be written. A server
   /// that dies meanwhile is no error: the next save makes another.
   void save();
+  /// Saves into a folder of your own, and returns when all is on the disk. As above otherwise.
+  /// Errors: CheckpointError, also when a server died meanwhile.
+  void save(const std::string& directory);
+  /// Returns when all workers have called it as often. Errors: TimeoutError naming the key of one
+  /// that has not.
+  void barrier();
   /// Returns an optimizer whose step() is that of this training, for schedules and loops that take
   /// one. Learning rates are shared with the optimizer that was given. Its state_dict() has rates
   /// and no state, which lies on the servers: see save().
@@ -119,6 +127,7 @@ class ServedTraining final {
   void add_embeddings(torch::nn::Module& model);
   void bind(torch::nn::Module& model);
   void begin();
+  void begin_tables();
   void say_what_a_death_means();
   void await(int worker);
   [[nodiscard]] std::chrono::milliseconds patience() const;
@@ -134,6 +143,7 @@ class ServedTraining final {
   std::unique_ptr<TableClient> client_{};
   std::unique_ptr<TableSaver> saver_{};  ///< of the first worker
   int64_t steps_ = 0;
+  int64_t barriers_ = 0;
   std::vector<std::shared_ptr<EmbeddingRows>> rows_{};  ///< by sparse table
   std::vector<EmbeddingImpl*> embeddings_{};            ///< of the model
 };
