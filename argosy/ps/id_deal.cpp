@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "argosy/base/check.h"
+#include "argosy/ps/copy_row.h"
 
 namespace argosy::ps {
 namespace {
@@ -101,7 +101,7 @@ void IdDeal::spread(std::span<const float* const> rows, size_t dim, std::span<fl
                rows.size(),
                out.size());
   for (size_t i = 0; i < places_.size(); ++i) {
-    std::memcpy(&out[i * dim], rows[places_[i]], dim * sizeof(float));
+    copy_row(&out[i * dim], rows[places_[i]], dim);
   }
 }
 
@@ -120,7 +120,7 @@ void IdDeal::gather(std::span<const float> rows, size_t dim, std::span<float* co
     const float* const row = &rows[i * dim];
     if (!begun[places_[i]]) {
       begun[places_[i]] = true;
-      std::memcpy(sum, row, dim * sizeof(float));
+      copy_row(sum, row, dim);
     } else {
       for (size_t d = 0; d < dim; ++d) {
         sum[d] += row[d];

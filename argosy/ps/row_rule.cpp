@@ -52,11 +52,10 @@ struct AdagradStep {
   double initial;
   WeightBounds bounds;
 
-  double operator()(float& weight, float gradient, float shows, float g2sum) const {
+  [[nodiscard]] double factor(float g2sum) const { return std::sqrt(initial / (initial + g2sum)); }
+  double operator()(float& weight, float gradient, float shows, double factor) const {
     const double scaled = gradient / shows;
-    weight =
-        bounded(static_cast<float>(weight - rate * scaled * std::sqrt(initial / (initial + g2sum))),
-                bounds);
+    weight = bounded(static_cast<float>(weight - rate * scaled * factor), bounds);
     return scaled * scaled;
   }
 };
@@ -83,13 +82,15 @@ class Adagrad final : public RowRule {
     for (const RowUpdate& row : rows) {
       if (sums_ == Sums::kOfRow) {
         double added = 0;
+        const double factor = step.factor(*row.state);
         for (size_t i = 0; i < dim; ++i) {
-          added += step(row.weights[i], row.gradient[i], row.shows, *row.state);
+          added += step(row.weights[i], row.gradient[i], row.shows, factor);
         }
         *row.state = static_cast<float>(*row.state + added / static_cast<double>(dim));
       } else {
         for (size_t i = 0; i < dim; ++i) {
-          const double added = step(row.weights[i], row.gradient[i], row.shows, row.state[i]);
+          const double added =
+              step(row.weights[i], row.gradient[i], row.shows, step.factor(row.state[i]));
           row.state[i] = static_cast<float>(row.state[i] + added);
         }
       }

@@ -8,6 +8,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
+#include "argosy/ps/copy_row.h"
 #include "argosy/ps/first_row.h"
 
 namespace argosy::ps {
@@ -51,13 +52,13 @@ void RowTable::pull(std::span<const uint64_t> ids, std::span<float> out) const {
     for (size_t i = 0; i < count; ++i) {
       slots[i] = index_.find(ids[begin + i]);
       if (slots[i] != nullptr && slots[i]->row != RowIndex::kNoRow) {
-        __builtin_prefetch(at(slots[i]->row));
+        prefetch(slots[i]->row);
       }
     }
     for (size_t i = 0; i < count; ++i) {
       const std::span<float> to = out.subspan((begin + i) * options_.dim, options_.dim);
       if (slots[i] != nullptr && slots[i]->row != RowIndex::kNoRow) {
-        std::memcpy(to.data(), at(slots[i]->row), to.size_bytes());
+        copy_row(to.data(), at(slots[i]->row), options_.dim);
       } else if (options_.entry.waits()) {
         std::ranges::fill(to, 0.0F);
       } else {
@@ -93,7 +94,7 @@ void RowTable::push(const RowPush& push) {
       const float shows = push.shows.empty() ? 1.0F : push.shows[i];
       const float clicks = push.clicks.empty() ? 0.0F : push.clicks[i];
       if (const auto row = row_for({options_.seed, push.ids[i], shows, clicks})) {
-        __builtin_prefetch(at(*row), 1);
+        prefetch(*row);
         rows[found++] = {*row, i};
         if (options_.statistics) {
           note(*row, shows, clicks);
