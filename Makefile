@@ -53,7 +53,7 @@ test-clusters: deps-clusters configure ## Also installs Slurm, OpenMPI, MPICH an
 	cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_cli argosy_torch_cli 03_fleet
 	ctest --preset $(PRESET) -L clusters $(CTEST_ARGS)
 
-bench: deps-bench ## Benchmarks: SUITE=ddp|collectives|optim|input|launch|epoch|fit|memory|layout|ops|parallel|python|scaling|virtual|all beside PEERS=<python>; ENGINE=<libtorch prefix>
+bench: deps-bench ## Benchmarks: SUITE=ddp|collectives|optim|input|launch|epoch|fit|memory|layout|ops|parallel|ps|python|rpc|scaling|traffic|virtual|all beside PEERS=<python>; ENGINE=<libtorch prefix>
 	cmake --preset $(PRESET) $(if $(ENGINE),-B $(BENCH_BUILD) -DCMAKE_PREFIX_PATH=$(abspath $(ENGINE))) -DARGOSY_BUILD_BENCHMARKS=ON $(if $(wildcard $(BENCH_BUILD)/CMakeCache.txt),,-DARGOSY_BUILD_TESTS=OFF) $(CMAKE_ARGS)
 	cmake --build $(BENCH_BUILD) -j $(JOBS)
 	python3 benchmarks/compare.py --bin $(BENCH_BUILD)/bin --suites $(SUITE) $(if $(ENGINE),--engine own) $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)

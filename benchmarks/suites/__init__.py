@@ -1,6 +1,6 @@
 """The suites of compare.py, by name."""
 
-from suites import collectives, ddp, epoch, fit, input, launch, layout, memory, ops, optim, parallel, python, rpc, scaling, traffic, virtual
+from suites import collectives, ddp, epoch, fit, input, launch, layout, memory, ops, optim, parallel, ps, python, rpc, scaling, traffic, virtual
 
 SUITES = {
     "ddp": ddp.cases,
@@ -15,6 +15,7 @@ SUITES = {
     "ops": ops.cases,
     "scaling": scaling.cases,
     "parallel": parallel.cases,
+    "ps": ps.cases,
     "python": python.cases,
     "rpc": rpc.cases,
     "traffic": traffic.cases,
