@@ -18,7 +18,7 @@ EmbeddingImpl::EmbeddingImpl(EmbeddingOptions options) : options_(std::move(opti
   ARGOSY_CHECK(options_.dim > 0, "ps.embedding", "dim must be 1 or more, got {}", options_.dim);
 }
 
-at::Tensor EmbeddingImpl::forward(const at::Tensor& ids) {
+void EmbeddingImpl::check(const at::Tensor& ids) const {
   ARGOSY_CHECK(
       rows_ != nullptr,
       "ps.embedding",
@@ -28,39 +28,73 @@ at::Tensor EmbeddingImpl::forward(const at::Tensor& ids) {
                "expected ids of i64 on the CPU, got {} on {}",
                c10::toString(ids.scalar_type()),
                ids.device().str());
+}
+
+at::Tensor EmbeddingImpl::forward(const at::Tensor& ids) {
+  check(ids);
   return rows_->pull(ids.contiguous(), options_.padding_idx);
 }
 
-at::Tensor EmbeddingRows::pull(const at::Tensor& ids, std::optional<int64_t> padding) {
+void EmbeddingImpl::prefetch(const at::Tensor& ids) {
+  check(ids);
+  rows_->prefetch(ids.contiguous(), options_.padding_idx);
+}
+
+EmbeddingRows::Batch EmbeddingRows::begin(const at::Tensor& ids, std::optional<int64_t> padding) {
   const std::span<const int64_t> all(ids.data_ptr<int64_t>(), static_cast<size_t>(ids.numel()));
-  std::vector<uint64_t> wanted;
-  std::vector<size_t> places;
+  Batch batch{.ids = ids};
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i] != padding) {
-      wanted.push_back(static_cast<uint64_t>(all[i]));
-      places.push_back(i);
+      batch.wanted.push_back(static_cast<uint64_t>(all[i]));
+      batch.places.push_back(i);
     }
   }
+  batch.deal = std::make_unique<IdDeal>(batch.wanted);
+  if (!batch.wanted.empty()) {
+    const TableClient::Rows read{.table = table_, .ids = *batch.deal};
+    batch.reading = client_.begin_pull({&read, 1});
+  }
+  return batch;
+}
+
+at::Tensor EmbeddingRows::finish(Batch& batch) {
   const auto dim = client_.tables().sparse[table_].dim;
-  std::vector<int64_t> shape = ids.sizes().vec();
+  std::vector<int64_t> shape = batch.ids.sizes().vec();
   shape.push_back(static_cast<int64_t>(dim));
   at::Tensor rows = at::zeros(shape, at::kFloat);
-  const IdDeal deal(wanted);
-  std::vector<float> padded(places.size() < all.size() ? wanted.size() * dim : 0);
+  const bool has_padding = std::ssize(batch.places) < batch.ids.numel();
+  std::vector<float> padded(has_padding ? batch.wanted.size() * dim : 0);
   const std::span<float> whole(rows.data_ptr<float>(), static_cast<size_t>(rows.numel()));
   const TableClient::Rows read{
-      .table = table_, .ids = deal, .out = padded.empty() ? whole : std::span<float>(padded)};
-  if (!wanted.empty()) {
-    client_.pull({&read, 1});
+      .table = table_, .ids = *batch.deal, .out = has_padding ? std::span<float>(padded) : whole};
+  if (!batch.wanted.empty()) {
+    client_.finish(batch.reading, {&read, 1});
   }
-  for (size_t i = 0; i < (padded.empty() ? 0 : places.size()); ++i) {
-    std::copy_n(&padded[i * dim], dim, &whole[places[i] * dim]);
+  for (size_t i = 0; i < (has_padding ? batch.places.size() : 0); ++i) {
+    std::copy_n(&padded[i * dim], dim, &whole[batch.places[i] * dim]);
   }
+  return rows;
+}
+
+void EmbeddingRows::prefetch(const at::Tensor& ids, std::optional<int64_t> padding) {
+  if (may_read_ahead_) {
+    ahead_ = begin(ids.clone(), padding);  // the caller may change them
+  }
+}
+
+at::Tensor EmbeddingRows::pull(const at::Tensor& ids, std::optional<int64_t> padding) {
+  std::optional<Batch> batch = std::exchange(ahead_, std::nullopt);
+  if (!batch || !at::equal(batch->ids, ids)) {
+    batch = begin(ids, padding);
+  }
+  at::Tensor rows = finish(*batch);
   if (c10::GradMode::is_enabled()) {
     rows.requires_grad_();
-    rows.register_hook(
-        [self = shared_from_this(), wanted = std::move(wanted), places = std::move(places)](
-            const at::Tensor& gradient) { self->keep(wanted, places, gradient); });
+    rows.register_hook([self = shared_from_this(),
+                        wanted = std::move(batch->wanted),
+                        places = std::move(batch->places)](const at::Tensor& gradient) {
+      self->keep(wanted, places, gradient);
+    });
   }
   return rows;
 }

@@ -51,11 +51,19 @@ class EmbeddingImpl : public torch::nn::Module {
   /// Errors: UsageError before ServedTraining has begun; CallError naming a server that is gone.
   [[nodiscard]] at::Tensor forward(const at::Tensor& ids);
 
+  /// Begins to read the rows of the next forward, which takes the same ids, while the caller
+  /// computes: call it after this batch's forward. The rows may then lack this batch's step. In
+  /// kSync it does nothing, for there a step reads what the last one made.
+  /// Errors: as forward().
+  void prefetch(const at::Tensor& ids);
+
   [[nodiscard]] const EmbeddingOptions& options() const { return options_; }
   /// Lets it read and write by `rows`. Called by ServedTraining.
   void bind(std::shared_ptr<EmbeddingRows> rows) { rows_ = std::move(rows); }
 
  private:
+  void check(const at::Tensor& ids) const;
+
   EmbeddingOptions options_;
   std::shared_ptr<EmbeddingRows> rows_{};
 };

@@ -16,11 +16,15 @@ namespace argosy::ps {
 /// What embeddings of one table read, and the gradients that wait to be sent. Internal to the room.
 class EmbeddingRows final : public std::enable_shared_from_this<EmbeddingRows> {
  public:
-  EmbeddingRows(TableClient& client, uint32_t table) : client_(client), table_(table) {}
+  /// `ahead`: rows may be read before the step that comes before their use.
+  EmbeddingRows(TableClient& client, uint32_t table, bool ahead)
+      : client_(client), table_(table), may_read_ahead_(ahead) {}
 
   /// Returns the rows of `ids`, i64 of any shape, contiguous: a leaf whose gradient is kept here.
   /// The id `padding` has zeros, and no gradient.
   [[nodiscard]] at::Tensor pull(const at::Tensor& ids, std::optional<int64_t> padding);
+  /// Begins what the next pull() of the same ids ends. Any other pull() forgets it.
+  void prefetch(const at::Tensor& ids, std::optional<int64_t> padding);
   /// Returns the gradients since the last call, of all batches as of one.
   struct Pending {
     std::vector<uint64_t> ids{};
@@ -30,6 +34,16 @@ class EmbeddingRows final : public std::enable_shared_from_this<EmbeddingRows> {
   [[nodiscard]] uint32_t table() const { return table_; }
 
  private:
+  /// A batch whose rows are on their way.
+  struct Batch {
+    at::Tensor ids{};
+    std::vector<uint64_t> wanted{};  ///< without the padding
+    std::vector<size_t> places{};    ///< of these in the batch
+    std::unique_ptr<IdDeal> deal{};
+    TableClient::Reading reading{};
+  };
+  [[nodiscard]] Batch begin(const at::Tensor& ids, std::optional<int64_t> padding);
+  [[nodiscard]] at::Tensor finish(Batch& batch);
   /// Keeps the gradient, [n, dim], of those ids of a batch that stand at `places` of it.
   void keep(std::span<const uint64_t> ids,
             std::span<const size_t> places,
@@ -37,6 +51,8 @@ class EmbeddingRows final : public std::enable_shared_from_this<EmbeddingRows> {
 
   TableClient& client_;
   const uint32_t table_;
+  const bool may_read_ahead_;
+  std::optional<Batch> ahead_{};
   std::mutex mutex_;  ///< backward runs in threads of libtorch
   Pending pending_{};
 };

@@ -113,6 +113,12 @@ rpc::Memory TableClient::ids_for(int partition, const IdDeal& ids) {
 template <typename Result, typename Request>
 std::vector<rpc::Future<Result>> TableClient::ask_all(const std::string& function,
                                                       const std::vector<Request>& requests) {
+  return settle_all<Result>(start_all<Result>(function, requests), function, requests);
+}
+
+template <typename Result, typename Request>
+std::vector<std::optional<rpc::Future<Result>>> TableClient::start_all(
+    const std::string& function, const std::vector<Request>& requests) {
   std::vector<std::optional<rpc::Future<Result>>> calls;
   for (const Request& request : requests) {
     try {
@@ -122,6 +128,14 @@ std::vector<rpc::Future<Result>> TableClient::ask_all(const std::string& functio
       calls.emplace_back();  // gone before it was asked
     }
   }
+  return calls;
+}
+
+template <typename Result, typename Request>
+std::vector<rpc::Future<Result>> TableClient::settle_all(
+    std::vector<std::optional<rpc::Future<Result>>> calls,
+    const std::string& function,
+    const std::vector<Request>& requests) {
   std::vector<rpc::Future<Result>> all;
   for (size_t i = 0; i < requests.size(); ++i) {
     all.push_back(settled<Result>(std::move(calls[i]), function, requests[i]));
@@ -287,14 +301,20 @@ void TableClient::pull(std::span<const Rows> rows, const Dense* dense) {
   if (dense != nullptr) {
     check_dense(dense->values.size(), [&](size_t i) { return dense->values[i].size(); });
   }
-  std::vector<PullRequest> requests;
+  Reading reading = begin_pull(rows, dense != nullptr);
+  finish(reading, rows, dense);
+}
+
+TableClient::Reading TableClient::begin_pull(std::span<const Rows> rows, bool dense) {
+  Reading reading;
+  std::vector<PullRequest>& requests = reading.requests_;
   for (int partition = 0; partition < servers(); ++partition) {
     PullRequest& request =
         requests.emplace_back(PullRequest{.partition = static_cast<uint32_t>(partition),
                                           .worker = options_.worker,
                                           .number = pulls_,
                                           .pushes = pushes_,
-                                          .dense = dense != nullptr});
+                                          .dense = dense});
     for (const Rows& one : rows) {
       request.rows.push_back({.table = one.table,
                               .counts = one.ids.counts(shards(partition)),
@@ -302,10 +322,16 @@ void TableClient::pull(std::span<const Rows> rows, const Dense* dense) {
     }
   }
   ++pulls_;
+  reading.calls_ = start_all<PullReply>("ps/pull", requests);
+  return reading;
+}
+
+void TableClient::finish(Reading& reading, std::span<const Rows> rows, const Dense* dense) {
   std::vector<rpc::Memory> values;
   std::vector<const float*> next;
-  for (const rpc::Future<PullReply>& reply : ask_all<PullReply>("ps/pull", requests)) {
-    const size_t expected = size_of(requests[values.size()]);
+  for (const rpc::Future<PullReply>& reply :
+       settle_all<PullReply>(std::move(reading.calls_), "ps/pull", reading.requests_)) {
+    const size_t expected = size_of(reading.requests_[values.size()]);
     values.push_back(reply.wait().values);
     ARGOSY_CHECK(values.back().as<float>().size() == expected,
                  "ps.client",

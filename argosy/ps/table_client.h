@@ -67,6 +67,18 @@ class TableClient final {
     std::vector<double> lr{};  ///< of each parameter
   };
 
+  /// A pull that is under way.
+  class Reading final {
+    friend class TableClient;
+    std::vector<PullRequest> requests_{};
+    std::vector<std::optional<rpc::Future<PullReply>>> calls_{};
+  };
+  /// Asks for rows, and for the dense parameters too if `dense`. Returns at once; finish() takes
+  /// the same rows. Errors: UsageError when the ids do not fit.
+  [[nodiscard]] Reading begin_pull(std::span<const Rows> rows, bool dense = false);
+  /// Waits for it, and writes what it read. Errors: those of pull().
+  void finish(Reading& reading, std::span<const Rows> rows, const Dense* dense = nullptr);
+
   /// Gives the dense parameters the values that this worker's tables have, on all servers. One
   /// worker calls it, before any push.
   void begin();
@@ -138,6 +150,15 @@ class TableClient final {
   template <typename Result, typename Request>
   [[nodiscard]] std::vector<rpc::Future<Result>> ask_all(const std::string& function,
                                                          const std::vector<Request>& requests);
+  /// Its two halves.
+  template <typename Result, typename Request>
+  [[nodiscard]] std::vector<std::optional<rpc::Future<Result>>> start_all(
+      const std::string& function, const std::vector<Request>& requests);
+  template <typename Result, typename Request>
+  [[nodiscard]] std::vector<rpc::Future<Result>> settle_all(
+      std::vector<std::optional<rpc::Future<Result>>> calls,
+      const std::string& function,
+      const std::vector<Request>& requests);
   /// Waits for a call, or for the server to be replaced. Throws what does not come of that.
   template <typename Result, typename Request>
   [[nodiscard]] rpc::Future<Result> settled(std::optional<rpc::Future<Result>> call,

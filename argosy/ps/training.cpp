@@ -217,7 +217,8 @@ void ServedTraining::add_embeddings(torch::nn::Module& model) {
 
 void ServedTraining::bind(torch::nn::Module& model) {
   for (uint32_t table = 0; table < tables_.sparse.size(); ++table) {
-    rows_.push_back(std::make_shared<EmbeddingRows>(*client_, table));
+    rows_.push_back(std::make_shared<EmbeddingRows>(
+        *client_, table, /*ahead=*/options_.mode != UpdateMode::kSync));
   }
   for_each_embedding(model, [&](EmbeddingImpl& embedding, const std::string& table) {
     embedding.bind(rows_[tables_.index_of(table)]);

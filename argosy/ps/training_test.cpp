@@ -349,6 +349,49 @@ TEST(PsTraining, APaddedIdIsZerosAndGetsNoRow) {
   server.join();
 }
 
+/// Reads ids 1 and 2, and again after a step that takes one from both, asked for before that step.
+void read_ahead(UpdateMode mode, bool changes_ids, double expected) {
+  const std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
+  const auto join = [&](bool is_server) {
+    Embedding rows(EmbeddingOptions{.dim = 2, .rule = naive(), .lr = 1});
+    optim::Optimizer optimizer = optim::SGD(torch::nn::Linear(1, 1), {.lr = 0});
+    ServedTraining training(*rows,
+                            optimizer,
+                            {.roles = {.is_server = is_server},
+                             .mode = mode,
+                             .timeout = 60s,
+                             .agent = {.store = store, .token = "secret"}});
+    if (is_server) {
+      return training.serve();
+    }
+    const at::Tensor ids = torch::tensor({1, 2}, at::kLong);
+    const at::Tensor before = rows(ids);
+    at::Tensor next = ids.clone();
+    rows->prefetch(next);
+    next.fill_(7);                       // it is the caller's again
+    std::this_thread::sleep_for(200ms);  // else the step may come before the answer
+    before.sum().backward();
+    training.step();
+    if (changes_ids) {
+      (void)rows(torch::tensor({3}, at::kLong));
+    }
+    const at::Tensor after = rows(ids);
+    EXPECT_NEAR((after - before).mean().item<double>(), expected, 1e-6);
+    EXPECT_TRUE(after.requires_grad());
+    EXPECT_NEAR((rows(ids) - before).mean().item<double>(), -1, 1e-6) << "once";
+    training.stop();
+  };
+  std::thread server([&] { join(true); });
+  join(false);
+  server.join();
+}
+
+TEST(PsTraining, IdsThatAreFetchedAheadAreReadBeforeTheStep) {
+  read_ahead(UpdateMode::kAsync, /*changes_ids=*/false, 0);
+  read_ahead(UpdateMode::kAsync, /*changes_ids=*/true, -1);
+  read_ahead(UpdateMode::kSync, /*changes_ids=*/false, -1);
+}
+
 TEST(PsTraining, AsyncLearnsToo) {
   const Trained trained = served(2, 2, sgd, UpdateMode::kAsync);
   EXPECT_TRUE(at::isfinite(trained.rows).all().item<bool>());
