@@ -32,6 +32,7 @@ class ForwardingOptimizer : public OptimizerImpl {
   void load_state_dict(const OptimizerState& state) override { inner_->load_state_dict(state); }
   void note_loss(double loss) override { inner_->note_loss(loss); }
   bool use_shared_weights(bool shared) override { return inner_->use_shared_weights(shared); }
+  void weights_replaced() override { inner_->weights_replaced(); }
   [[nodiscard]] bool gathers_gradients() const override { return inner_->gathers_gradients(); }
   [[nodiscard]] const ShardedStep* sharded() const override { return inner_->sharded(); }
 

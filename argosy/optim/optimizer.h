@@ -119,6 +119,10 @@ class OptimizerImpl {
   /// (localsgd, diloco), puts what the ranks have together into the parameters, or each rank's own
   /// again. Elsewhere it does nothing. Returns what was in use before.
   virtual bool use_shared_weights(bool /*shared*/) { return false; }
+  /// Tells that somebody else has given the parameters new values, alike on all ranks, between two
+  /// steps: weights from a file, say. What an optimizer remembers of the old weights (diloco,
+  /// localsgd) ends; the state of its steps stays.
+  virtual void weights_replaced() {}
   /// Ends a step that step_early() began in a backward that failed. Updated parameters stay
   /// updated, the rest of the step is not made, and no other process writes into the parameters
   /// from then on.
@@ -171,9 +175,10 @@ class Optimizer {
   void set_lr(double lr);
   void set_group_lr(std::size_t group, double lr);
 
-  /// See OptimizerImpl::note_loss() and use_shared_weights().
+  /// See OptimizerImpl::note_loss(), use_shared_weights() and weights_replaced().
   void note_loss(double loss) { impl_->note_loss(loss); }
   bool use_shared_weights(bool shared) { return impl_->use_shared_weights(shared); }
+  void weights_replaced() { impl_->weights_replaced(); }
 
   [[nodiscard]] OptimizerState state_dict() const;
   /// Loads state and learning rates, all or nothing. The other options stay as constructed. The

@@ -60,13 +60,13 @@ Judged::Judged(Core& core) : guard_(*core.network.module) {
   }
 }
 
-TogetherWeights::TogetherWeights(Core& core)
-    : core_(core),
-      before_(core.optimizer.has_value() && core.optimizer->use_shared_weights(true)) {}
+TogetherWeights::TogetherWeights(std::optional<optim::Optimizer> optimizer)
+    : optimizer_(std::move(optimizer)),
+      before_(optimizer_.has_value() && optimizer_->use_shared_weights(true)) {}
 
 TogetherWeights::~TogetherWeights() {
-  if (core_.optimizer.has_value() && !before_) {
-    core_.optimizer->use_shared_weights(false);
+  if (optimizer_.has_value() && !before_) {
+    optimizer_->use_shared_weights(false);
   }
 }
 

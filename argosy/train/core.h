@@ -129,7 +129,8 @@ class Judged final {
 /// own (localsgd, diloco). Collective.
 class TogetherWeights final {
  public:
-  explicit TogetherWeights(Core& core);
+  explicit TogetherWeights(const Core& core) : TogetherWeights(core.optimizer) {}
+  explicit TogetherWeights(std::optional<optim::Optimizer> optimizer);
   ~TogetherWeights();
   TogetherWeights(const TogetherWeights&) = delete;
   TogetherWeights& operator=(const TogetherWeights&) = delete;
@@ -137,7 +138,7 @@ class TogetherWeights final {
   TogetherWeights& operator=(TogetherWeights&&) = delete;
 
  private:
-  Core& core_;
+  std::optional<optim::Optimizer> optimizer_;
   bool before_;
 };
 

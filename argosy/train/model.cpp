@@ -309,8 +309,13 @@ engine::LoadResult Model::load(const std::string& path, const LoadModelOptions& 
   const bool whole = checkpoint::is_checkpoint(path) && core_->optimizer.has_value() &&
                      !options.partial && !options.reset_optimizer && options.renames.empty();
   if (!whole) {
-    return checkpoint::load_weights(
+    const detail::TogetherWeights together(*core_);  // what the file lacks is alike on all ranks
+    engine::LoadResult result = checkpoint::load_weights(
         network(), path, {.renames = options.renames}, {.partial = options.partial});
+    if (core_->optimizer.has_value()) {
+      core_->optimizer->weights_replaced();
+    }
+    return result;
   }
   detail::restore(*core_, detail::read_together(path, core_->group).snapshot, path);
   engine::LoadResult result;

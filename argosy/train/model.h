@@ -164,8 +164,8 @@ class Model final {
   void save(const std::string& path) const;
   /// Loads weights from any file that checkpoint::read_weights() reads (.pt, .pth, .safetensors,
   /// .pdparams). From a checkpoint's folder it also loads the states of the optimizer and the
-  /// schedule, if the model is prepared with them and `partial` is not set. Collective: all ranks
-  /// read.
+  /// schedule, if the model is prepared with them and `partial` is not set. Weights alone take the
+  /// place of those that ranks have of their own (localsgd, diloco). Collective: all ranks read.
   /// Errors: CheckpointError that lists what does not fit.
   engine::LoadResult load(const std::string& path, const LoadModelOptions& options = {});
 

@@ -10,6 +10,7 @@
 #include "argosy/optim/adam.h"
 #include "argosy/optim/lr_decay.h"
 #include "argosy/optim/sgd.h"
+#include "argosy/train/callbacks/early_stopping.h"
 #include "argosy/train/resume_test_support.h"
 
 #include "tests/support/error_text.h"
@@ -109,6 +110,82 @@ TEST(TrafficFit, EvaluatesAndSavesWhatRanksHaveTogether) {
         EXPECT_EQ(hash(net), own);
         EXPECT_EQ(checkpoint::weights_hash(checkpoint::read_weights(file)), together);
         EXPECT_NE(own, together) << rank;
+      },
+      ways()[2].strategy);
+}
+
+TEST(TrafficFit, BeginsAtTheWeightsThatWereLoaded) {
+  const Way way{"diloco", {.diloco = true, .diloco_configs = {.sync_every = 5}}, true};
+  const test::TempDir folder;
+  run_job(
+      2,
+      [&](int) {
+        const std::string file = folder.path().string() + "/pretrained.safetensors";
+        const auto pretrained = [] {
+          torch::manual_seed(8);
+          return SmallNet();
+        };
+        {
+          const SmallNet net = pretrained();
+          Model model(net);
+          model.save(file);
+        }
+        const auto trained = [&](bool loads) {
+          const SmallNet net = loads ? small_net() : pretrained();
+          Model model = prepared(net, way);
+          if (loads) {
+            model.load(file);
+          }
+          model.fit(blobs(96), {.batch_size = 4, .data = {.seed = 5}, .log = {.verbose = 0}});
+          return hash(net);
+        };
+        const std::string loaded = trained(true);
+        EXPECT_EQ(loaded, trained(false));
+      },
+      way.strategy);
+}
+
+TEST(TrafficFit, WeightsLoadedAfterFitStay) {
+  const test::TempDir folder;
+  run_job(
+      2,
+      [&](int) {
+        const SmallNet net = small_net();
+        Model model = prepared(net, ways()[2]);
+        const std::string file = folder.path().string() + "/begun.safetensors";
+        model.save(file);
+        const std::string begun = hash(net);
+        model.fit(blobs(96),
+                  {.batch_size = 4, .num_iters = 10, .data = {.seed = 5}, .log = {.verbose = 0}});
+        EXPECT_NE(hash(net), begun);
+        model.load(file);
+        model.optimizer().use_shared_weights(false);  // as the next fit() begins
+        EXPECT_EQ(hash(net), begun);
+      },
+      ways()[2].strategy);
+}
+
+TEST(TrafficFit, AnEarlyStopGivesAllRanksTheSameBestWeights) {
+  run_job(
+      2,
+      [](int) {
+        const SmallNet net = small_net();
+        Model model = prepared(net, ways()[2]);
+        const auto history =
+            model.fit(blobs(96),
+                      blobs(30),
+                      {.batch_size = 4,
+                       .epochs = 3,
+                       .callbacks = {EarlyStopping(
+                           {.min_delta = 100, .restore_best_weights = true, .verbose = 0})},
+                       .data = {.seed = 5},
+                       .log = {.verbose = 0}});
+        EXPECT_EQ(history.ended, Ended::kStopped);
+        const std::string best = hash(net);
+        const auto all = comm::all_gather_object(best, fleet::group());
+        EXPECT_EQ(all[0], all[1]) << "each rank has got its own";
+        model.optimizer().use_shared_weights(false);  // as the next fit() begins
+        EXPECT_EQ(hash(net), best);
       },
       ways()[2].strategy);
 }

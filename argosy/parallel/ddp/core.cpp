@@ -927,15 +927,7 @@ void Core::check_can_scatter(const optim::OptimizerImpl& optimizer,
       "scatter_gradients gives each rank a part of the gradients, and {} sends whole ones. "
       "Leave one of them out.",
       compressed_by_);
-  for (size_t i = 0; i < table_.size(); ++i) {
-    const at::Tensor& tensor = table_.tensors()[i];
-    const auto is_it = [&](const auto& each) { return each.second.is_same(tensor); };
-    ARGOSY_CHECK(std::ranges::any_of(optimizer.parameters(), is_it),
-                 kWhere,
-                 "scatter_gradients: the optimizer lacks parameter {} of the model, whose gradient "
-                 "no rank would have as a whole. Give one optimizer all parameters.",
-                 table_.name(i));
-  }
+  check_has_all_parameters(optimizer, "scatter_gradients");
 }
 
 void Core::watch(const optim::Optimizer& optimizer) {
@@ -970,6 +962,20 @@ void Core::check_can_be_apart() const {
                "parallel.ddp",
                "ranks divide the parameters (sharding), and cannot have weights of their own "
                "(localsgd, diloco). Leave one of them out");
+}
+
+void Core::check_has_all_parameters(const optim::OptimizerImpl& optimizer,
+                                    const std::string& way) const {
+  for (size_t i = 0; i < table_.size(); ++i) {
+    const at::Tensor& tensor = table_.tensors()[i];
+    const auto is_it = [&](const auto& each) { return each.second.is_same(tensor); };
+    ARGOSY_CHECK(std::ranges::any_of(optimizer.parameters(), is_it),
+                 "parallel.ddp",
+                 "{}: the optimizer lacks parameter {} of the model, whose gradients or weights "
+                 "ranks would never bring together. Give one optimizer all parameters.",
+                 way,
+                 table_.name(i));
+  }
 }
 
 void Core::set_apart(bool apart) {

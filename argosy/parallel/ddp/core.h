@@ -87,6 +87,10 @@ class Core final {
   void set_apart(bool apart);
   /// Errors: as of set_apart().
   void check_can_be_apart() const;
+  /// Errors: UsageError naming the first trainable parameter that `optimizer` lacks. `way`: what
+  /// needs all of them, "diloco".
+  void check_has_all_parameters(const optim::OptimizerImpl& optimizer,
+                                const std::string& way) const;
 
   void enter_no_sync() { ++no_sync_depth_; }
   void leave_no_sync() { --no_sync_depth_; }
@@ -201,7 +205,7 @@ class Core final {
   std::vector<engine::GradHook> finite_hooks_{};
   std::string compressed_by_{};  // a hook that remembers something
   int no_sync_depth_ = 0;
-  bool apart_ = false;                     // each rank's weights are its own
+  int apart_ = 0;                          // optimizers under which each rank's weights are its own
   std::optional<MicroBatch> micro_batch_;  // whose passes follow
   bool buffers_differ_ = false;            // an update was left
   bool shares_later_ = false;              // parameters, where the update ends

@@ -16,6 +16,10 @@ class CompressedSteps final : public optim::ForwardingOptimizer {
       : ForwardingOptimizer(std::move(inner)), compressor_(std::move(compressor)) {}
 
   void step() override { compressor_->step(*inner()); }
+  void zero_grad(const optim::ZeroGradOptions& options) override {
+    inner()->zero_grad(options);
+    compressor_->drop_update();
+  }
   [[nodiscard]] optim::Choices choices() const override {
     optim::Choices choices = inner()->choices();
     choices.emplace_back("gradients by", compressor_->name());
@@ -38,6 +42,10 @@ class CompressedSteps final : public optim::ForwardingOptimizer {
 
 void check_can_compress(const ddp::Core& model) {
   constexpr const char* kWhere = "parallel.compress";
+  ARGOSY_CHECK(!model.options().find_unused_parameters,
+               kWhere,
+               "find_unused_parameters leaves gradients as they are that no rank has used, and a "
+               "compression sends what it remembers of all of them. Leave one of them out.");
   ARGOSY_CHECK(!model.options().shard.has_value(),
                kWhere,
                "the parameters are divided (sharding), and each rank has a part of a gradient "

@@ -22,8 +22,8 @@ namespace argosy::parallel {
 /// first backward. State: what ranks have of their own (the error, what is not sent yet) is one
 /// tensor [ranks, elements] in state_dict(), of which a checkpoint takes each rank's row; as many
 /// ranks resume it. Errors: UsageError for an optimizer that it does not go with, for virtual ranks
-/// that are not the processes, for divided parameters (fully_shard()), and where there is a
-/// communication hook.
+/// that are not the processes, for divided parameters (fully_shard()), for find_unused_parameters,
+/// and where there is a communication hook.
 [[nodiscard]] optim::Optimizer compress(const std::shared_ptr<ddp::Core>& model,
                                         const optim::Optimizer& optimizer,
                                         const PowerSgdOptions& options);

@@ -316,6 +316,36 @@ TEST(Dgc, ASecondAveragedPassBeforeTheStepIsNamed) {
   });
 }
 
+TEST(Dgc, AnUpdateThatWasDroppedIsNoSecondPass) {
+  over("shm", 2, [](comm::Group& group) {
+    DistributedDataParallel model(Wide(), group);
+    optim::Optimizer optimizer = compress(model, optim::Momentum(model, {.lr = 0.1}), DgcOptions());
+    model(batch_of(group.rank(), 0)).square().mean().backward();
+    optimizer.zero_grad();
+    train_step(model, optimizer, batch_of(group.rank(), 1));
+    EXPECT_FALSE(model.module()->layer->weight.equal(Wide()->layer->weight));
+    expect_equal_on_ranks(model.parameters(), group);
+  });
+}
+
+TEST(Dgc, AStepThatFailsKeepsWeightsAndGradients) {
+  over("shm", 2, [](comm::Group& group) {
+    DistributedDataParallel model(Wide(), group);
+    optim::Optimizer optimizer = compress(model, optim::Momentum(model, {.lr = 0.1}), DgcOptions());
+    model(batch_of(group.rank(), 0)).square().mean().backward();
+    const at::Tensor weight = model.module()->layer->weight, bias = model.module()->layer->bias;
+    const at::Tensor before = weight.detach().clone(), gradient = bias.grad();
+    bias.mutable_grad() = at::zeros({160}).to_sparse();
+    EXPECT_THAT(error_of([&] { optimizer.step(); }), HasSubstr("layer.bias"));
+    EXPECT_TRUE(weight.grad().defined());
+    EXPECT_TRUE(weight.equal(before));
+    bias.mutable_grad() = gradient;
+    optimizer.step();
+    EXPECT_FALSE(weight.equal(before));
+    expect_equal_on_ranks(model.parameters(), group);
+  });
+}
+
 // --- What does not go --------------------------------------------------------------------------
 
 TEST(Compress, RefusesWhatItDoesNotGoWith) {
@@ -349,6 +379,11 @@ TEST(Compress, RefusesWhatItDoesNotGoWith) {
           static_cast<void>(compress(virtual_ones, optim::Adam(virtual_ones), PowerSgdOptions()));
         }),
         HasSubstr("here are 2 processes for 4 virtual ranks"));
+    DistributedDataParallel unused(Wide(), group, {.find_unused_parameters = true});
+    EXPECT_THAT(error_of([&] {
+                  static_cast<void>(compress(unused, optim::Adam(unused), PowerSgdOptions()));
+                }),
+                HasSubstr("find_unused_parameters leaves gradients as they are"));
   });
 }
 

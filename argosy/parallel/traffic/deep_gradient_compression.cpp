@@ -56,6 +56,29 @@ optim::FlatSettings momentum_settings(const optim::OptimizerImpl& optimizer) {
   return settings;
 }
 
+/// Gradients that their parameters are without while it lives.
+class HiddenGradients final {
+ public:
+  HiddenGradients() = default;
+  ~HiddenGradients() {
+    for (const auto& [parameter, gradient] : hidden_) {
+      parameter.mutable_grad() = gradient;
+    }
+  }
+  HiddenGradients(const HiddenGradients&) = delete;
+  HiddenGradients& operator=(const HiddenGradients&) = delete;
+  HiddenGradients(HiddenGradients&&) = delete;
+  HiddenGradients& operator=(HiddenGradients&&) = delete;
+
+  void add(const at::Tensor& parameter) {
+    hidden_.emplace_back(parameter, parameter.grad());
+    parameter.mutable_grad() = at::Tensor();
+  }
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> hidden_{};
+};
+
 }  // namespace
 
 /// What a bucket brings: one message of places and values, and the small parameters.
@@ -226,28 +249,35 @@ void DeepGradientCompression::finish(const Pass& pass) const {
 /// Of what dgc has averaged, whose momentum is in it already, the step is plain SGD.
 void DeepGradientCompression::step(optim::OptimizerImpl& inner) {
   const at::NoGradGuard no_grad;
-  const bool compressed = steps_ >= options_.rampup_begin_step;
+  {
+    HiddenGradients hidden;  // the inner optimizer passes them by
+    for (const Kept& kept : kept_) {
+      if (kept.is_reduced) {
+        hidden.add(kept.parameter);
+      }
+    }
+    inner.step();
+  }
   std::unordered_map<std::string, double> rates;
   for (const optim::GroupInfo& group : inner.groups()) {
     for (const std::string& name : group.names) {
       rates.emplace(name, group.lr);
     }
   }
-  std::vector<at::Tensor> gradients;
-  for (Kept& kept : kept_) {
-    at::Tensor& gradient = kept.parameter.mutable_grad();
-    gradients.push_back(gradient);
-    if (compressed && kept.is_reduced && gradient.defined()) {
+  for (const Kept& kept : kept_) {
+    const at::Tensor& gradient = kept.parameter.grad();
+    if (kept.is_reduced && gradient.defined()) {
       kept.parameter.detach().sub_(gradient, rates.at(kept.name));
-      gradient = at::Tensor();  // the inner optimizer passes it by
     }
+  }
+  drop_update();
+  ++steps_;
+}
+
+void DeepGradientCompression::drop_update() {
+  for (Kept& kept : kept_) {
     kept.is_reduced = false;
   }
-  inner.step();
-  for (size_t i = 0; i < kept_.size(); ++i) {
-    kept_[i].parameter.mutable_grad() = gradients[i];
-  }
-  ++steps_;
 }
 
 void DeepGradientCompression::add_state(optim::OptimizerState& state) const {

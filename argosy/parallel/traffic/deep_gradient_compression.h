@@ -23,7 +23,9 @@ namespace argosy::parallel {
 ///     w = w - lr * average over the ranks of what was sent
 ///
 /// The momentum is in u, so the step has none. ClipGradByNorm acts on a rank's own gradient, with
-/// clip_norm / sqrt(ranks), before it is added. One backward that averages for each step.
+/// clip_norm / sqrt(ranks), before it is added. One backward that averages for each step. Where an
+/// update is dropped after it, by zero_grad(), its gradients stay in u and v, and what was sent is
+/// lost.
 /// Cost: an all-gather of 8 bytes for each element that is sent, (ranks - 1) times, and an
 /// all-reduce of the small parameters.
 /// Source: Lin et al., "Deep Gradient Compression", ICLR 2018 (arXiv 1712.01887), algorithm 1 with
@@ -39,7 +41,9 @@ class DeepGradientCompression final : public GradientCompressor {
 
   [[nodiscard]] std::string name() const override { return "dgc"; }
   [[nodiscard]] BucketWork reduce(GradBucket& bucket) override;
+  /// Where `inner` throws, gradients and what is remembered stay as they were.
   void step(optim::OptimizerImpl& inner) override;
+  void drop_update() override;
   void add_state(optim::OptimizerState& state) const override;
   void take_state(optim::OptimizerState& state) override;
 

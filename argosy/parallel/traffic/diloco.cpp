@@ -75,8 +75,27 @@ void Diloco::deal_fragments() {
       fragment.weights.push_back(weights()[place]);
     }
     if (!fragment.weights.empty()) {
+      last_fragment_ = f;
+    }
+  }
+}
+
+/// Weights may be loaded after the optimizer was made.
+void Diloco::before_step() {
+  for (Fragment& fragment : fragments_) {
+    if (!fragment.global.defined() && !fragment.weights.empty()) {
       fragment.global = traffic::flat_copy(fragment.weights);
     }
+  }
+}
+
+/// The ways from the old weights end; the outer momentum stays, as the inner optimizer's does.
+void Diloco::forget_weights() {
+  for (Fragment& fragment : fragments_) {
+    fragment.global = at::Tensor();
+  }
+  for (std::optional<Sum>& sum : under_way_) {
+    sum.reset();
   }
 }
 
@@ -116,19 +135,19 @@ void Diloco::start(size_t place) {
 /// Codes are added in the order of the ranks: the same bits on all of them.
 const at::Tensor& Diloco::mean_of(size_t place) const {
   Sum& sum = *under_way_[place];
-  if (std::exchange(sum.is_done, true)) {
+  if (sum.is_done) {
     return sum.mean;
   }
   sum.work.wait();
-  if (options_.bits == 32) {
-    return sum.mean;
+  if (options_.bits != 32) {
+    const at::Tensor& global = fragments_[place].global;
+    const at::Tensor mean = at::zeros({global.numel()}, at::kFloat);
+    for (const at::Tensor& code : sum.received) {
+      traffic::add_decoded(code, static_cast<int>(options_.bits), mean);
+    }
+    sum.mean = mean.div_(sums_.size()).to(global.options());
   }
-  const at::Tensor& global = fragments_[place].global;
-  const at::Tensor mean = at::zeros({global.numel()}, at::kFloat);
-  for (const at::Tensor& code : sum.received) {
-    traffic::add_decoded(code, static_cast<int>(options_.bits), mean);
-  }
-  sum.mean = mean.div_(sums_.size()).to(global.options());
+  sum.is_done = true;
   return sum.mean;
 }
 
@@ -152,7 +171,7 @@ void Diloco::finish(size_t place) {
           : traffic::flat_copy(fragment.weights).mul_(alpha).add_(fragment.global, 1 - alpha),
       fragment.weights);
   under_way_[place].reset();
-  if (place + 1 == fragments_.size()) {
+  if (place == last_fragment_) {
     sync_buffers();
   }
 }
@@ -170,7 +189,9 @@ void Diloco::add_shared_state(optim::OptimizerState& state) const {
             .set(prefix() + name, parts[i]);
       }
     };
-    add("global", fragment.global);
+    if (fragment.global.defined()) {
+      add("global", fragment.global);
+    }
     if (fragment.momentum.defined()) {
       add("momentum", fragment.momentum);
     }
@@ -184,61 +205,104 @@ void Diloco::add_shared_state(optim::OptimizerState& state) const {
       .set(prefix() + "fragments", traffic::count_tensor(options_.fragments));
 }
 
-void Diloco::take_shared_state(optim::OptimizerState& state) {
-  const auto taken = traffic::taken_out(state, prefix());
-  if (const auto first = taken.find(parameters().front().first); first != taken.end()) {
-    const int64_t saved = traffic::count_in(first->second, "fragments");
-    if (saved != options_.fragments) {
-      throw CheckpointError(
-          "parallel.diloco",
-          fmt::format("fragments: expected {}, the checkpoint has {}. Resume with as many "
-                      "fragments as it was saved with, or begin a new training with its weights",
-                      options_.fragments,
-                      saved),
-          {.key = prefix() + "fragments"});
-    }
+std::function<void()> Diloco::read_shared_state(optim::OptimizerState& state) {
+  const Saved saved = traffic::taken_out(state, prefix());
+  check_fragments(saved);
+  std::vector<Fragment> fragments = fragments_;
+  std::vector<std::optional<Sum>> sums;
+  for (Fragment& fragment : fragments) {
+    fragment.global = flat_in(saved, fragment, "global");
+    fragment.momentum = flat_in(saved, fragment, "momentum");
+    sums.push_back(sum_in(saved, fragment));
   }
-  for (size_t f = 0; f < fragments_.size(); ++f) {
-    std::vector<const engine::StateDict*> entries;
-    for (const size_t place : fragments_[f].places) {
-      const auto found = taken.find(parameters()[place].first);
-      entries.push_back(found == taken.end() ? nullptr : &found->second);
-    }
-    load_fragment(f, entries);
-  }
-  set_apart(true);
+  return [this, fragments, sums] {
+    fragments_ = fragments;
+    under_way_ = sums;
+    set_apart(true);
+  };
 }
 
-/// Without a state it begins at the weights that there are.
-void Diloco::load_fragment(size_t place, const std::vector<const engine::StateDict*>& saved) {
-  Fragment& fragment = fragments_[place];
-  under_way_[place].reset();
-  fragment.momentum = at::Tensor();
-  if (fragment.weights.empty()) {
+void Diloco::check_fragments(const Saved& saved) const {
+  std::vector<size_t> all(parameters().size());
+  std::iota(all.begin(), all.end(), 0);
+  static_cast<void>(entries_in(saved, all, "global"));
+  const auto first = saved.find(parameters().front().first);
+  if (first == saved.end() || !first->second.contains("fragments")) {
     return;
   }
-  fragment.global = traffic::flat_copy(fragment.weights);
-  const auto take = [&](const char* name) -> at::Tensor {
-    if (saved.front() == nullptr || !saved.front()->contains(name)) {
-      return {};
-    }
-    const at::Tensor flat = at::empty_like(fragment.global);
-    const std::vector<at::Tensor> parts = traffic::parts_like(flat, fragment.weights);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      traffic::take_whole(parts[i],
-                          saved[i]->at(name),
-                          parameters()[fragment.places[i]].first + "/" + prefix() + name);
-    }
-    return flat;
-  };
-  if (const at::Tensor global = take("global"); global.defined()) {
-    fragment.global = global;
+  const int64_t fragments = traffic::count_in(first->second, "fragments");
+  if (fragments != options_.fragments) {
+    throw CheckpointError(
+        "parallel.diloco",
+        fmt::format("fragments: expected {}, the checkpoint has {}. Resume with as many "
+                    "fragments as it was saved with, or begin a new training with its weights",
+                    options_.fragments,
+                    fragments),
+        {.key = prefix() + "fragments"});
   }
-  fragment.momentum = take("momentum");
-  if (const at::Tensor delta = take("delta"); delta.defined()) {
-    under_way_[place] =
-        Sum{.mean = delta, .is_done = true, .due = traffic::count_in(*saved.front(), "due")};
+}
+
+/// The entries of these parameters; none if no parameter has one, which is no error.
+std::vector<const at::Tensor*> Diloco::entries_in(const Saved& saved,
+                                                  const std::vector<size_t>& places,
+                                                  const std::string& name) const {
+  std::vector<const at::Tensor*> entries;
+  for (const size_t place : places) {
+    const auto found = saved.find(parameters()[place].first);
+    entries.push_back(found == saved.end() ? nullptr : found->second.find(name));
   }
+  const auto is_missing = [](const at::Tensor* entry) { return entry == nullptr; };
+  const auto missing = std::ranges::find_if(entries, is_missing);
+  if (missing == entries.end()) {
+    return entries;
+  }
+  if (std::ranges::all_of(entries, is_missing)) {
+    return {};
+  }
+  const size_t place = places[static_cast<size_t>(missing - entries.begin())];
+  const std::string what = parameters()[place].first + "/" + prefix() + name;
+  throw CheckpointError(
+      "parallel.diloco",
+      fmt::format("{}: expected an entry, as other parameters have one, the checkpoint has none. "
+                  "It is of another model: resume one of this model, or begin a new training",
+                  what),
+      {.key = what});
+}
+
+/// Undefined where nothing was saved.
+at::Tensor Diloco::flat_in(const Saved& saved,
+                           const Fragment& fragment,
+                           const std::string& name) const {
+  const std::vector<const at::Tensor*> entries = entries_in(saved, fragment.places, name);
+  if (entries.empty()) {
+    return {};
+  }
+  const at::Tensor flat = traffic::flat_copy(fragment.weights);
+  const std::vector<at::Tensor> parts = traffic::parts_like(flat, fragment.weights);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    traffic::take_whole(
+        parts[i], *entries[i], parameters()[fragment.places[i]].first + "/" + prefix() + name);
+  }
+  return flat;
+}
+
+std::optional<Diloco::Sum> Diloco::sum_in(const Saved& saved, const Fragment& fragment) const {
+  const at::Tensor delta = flat_in(saved, fragment, "delta");
+  if (!delta.defined()) {
+    return std::nullopt;
+  }
+  const std::string& first = parameters()[fragment.places.front()].first;
+  const at::Tensor* const due = saved.at(first).find("due");
+  if (due == nullptr || !fragment.global.defined()) {
+    throw CheckpointError("parallel.diloco",
+                          fmt::format("{}/{}delta: expected a sum under way with its step and the "
+                                      "global weights, the checkpoint lacks one of them. It is no "
+                                      "state of diloco: begin a new training with its weights",
+                                      first,
+                                      prefix()),
+                          {.key = first + "/" + prefix() + "delta"});
+  }
+  return Sum{.mean = delta, .is_done = true, .due = due->item<int64_t>()};
 }
 
 }  // namespace argosy::parallel

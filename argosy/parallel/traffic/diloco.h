@@ -1,14 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "argosy/comm/group.h"
 #include "argosy/comm/work.h"
+#include "argosy/engine/state_dict.h"
 #include "argosy/parallel/traffic/local_steps.h"
 #include "argosy/parallel/traffic/traffic_options.h"
 
@@ -22,8 +26,9 @@ namespace argosy::parallel {
 ///     global = global - outer_lr * (delta + outer_momentum * m)      without nesterov: m alone
 ///     own weights = alpha * own + (1 - alpha) * global
 ///
-/// The inner optimizer's state stays each rank's own. Streaming: fragments of the weights in turns,
-/// summed while the ranks train on, on a group of their own, so that nothing else waits for them.
+/// It begins at the weights of the first step. The inner optimizer's state stays each rank's own.
+/// Streaming: fragments of the weights in turns, summed while the ranks train on, on a group of
+/// their own, so that nothing else waits for them.
 /// Cost: an all-reduce of a fragment's weights each time; memory for twice the weights.
 /// Source: Douillard et al., "DiLoCo", arXiv 2311.08105, algorithm 1; "Streaming DiLoCo", arXiv
 /// 2501.18512, algorithm 2 (its 4-bit numbers have exponents, these are whole ones in a scale).
@@ -41,7 +46,7 @@ class Diloco final : public LocalSteps {
     std::vector<size_t> places{};
     std::vector<at::Tensor> weights{};
     int64_t turn = 0;       // it is summed after steps with this remainder by sync_every
-    at::Tensor global{};    // flat
+    at::Tensor global{};    // flat; undefined before the first step
     at::Tensor momentum{};  // flat; undefined before the first sum
   };
   /// A sum that is under way.
@@ -54,18 +59,31 @@ class Diloco final : public LocalSteps {
     int64_t due = 0;  // the step after which it is used
   };
 
+  /// Entries by parameter, as traffic::taken_out() returns them.
+  using Saved = std::map<std::string, engine::StateDict>;
+
+  void before_step() override;
   void after_step() override;
+  void forget_weights() override;
   void add_shared_state(optim::OptimizerState& state) const override;
-  void take_shared_state(optim::OptimizerState& state) override;
+  [[nodiscard]] std::function<void()> read_shared_state(optim::OptimizerState& state) override;
   void deal_fragments();
   void start(size_t fragment);
   const at::Tensor& mean_of(size_t fragment) const;
   void finish(size_t fragment);
-  void load_fragment(size_t fragment, const std::vector<const engine::StateDict*>& saved);
+  void check_fragments(const Saved& saved) const;
+  [[nodiscard]] std::vector<const at::Tensor*> entries_in(const Saved& saved,
+                                                          const std::vector<size_t>& places,
+                                                          const std::string& name) const;
+  [[nodiscard]] at::Tensor flat_in(const Saved& saved,
+                                   const Fragment& fragment,
+                                   const std::string& name) const;
+  [[nodiscard]] std::optional<Sum> sum_in(const Saved& saved, const Fragment& fragment) const;
 
   DilocoOptions options_;
   comm::Group sums_;
   std::vector<Fragment> fragments_{};
+  size_t last_fragment_ = 0;                             // that has weights
   mutable std::vector<std::optional<Sum>> under_way_{};  // of each fragment
 };
 

@@ -27,6 +27,9 @@ class GradientCompressor {
   [[nodiscard]] virtual BucketWork reduce(GradBucket& bucket) = 0;
   /// Makes a step of `inner` by the averaged gradients.
   virtual void step(optim::OptimizerImpl& inner) = 0;
+  /// Tells that no step follows for the gradients that were averaged since the last one, if any:
+  /// the optimizer's zero_grad(), which also comes after each step.
+  virtual void drop_update() {}
   /// Adds what it remembers to the optimizer's state. What ranks have of their own is one tensor
   /// [ranks, elements], of which each has its row.
   virtual void add_state(optim::OptimizerState& state) const = 0;

@@ -65,14 +65,13 @@ void LocalSgd::after_step() {
   } else if (is_apart() && steps() - last_ >= k_steps_) {
     average();
   }
-  loss_ = std::numeric_limits<double>::quiet_NaN();
+  loss_.reset();
 }
 
 /// The ranks have the same weights here.
 void LocalSgd::begin() {
   if (adapts_) {
-    check_loss();
-    std::vector<double> losses{loss_};
+    std::vector<double> losses{loss_of_step()};
     traffic::average_values({}, losses, group());
     first_loss_ = losses.front();
     first_lr_ = groups().front().lr;
@@ -84,8 +83,7 @@ void LocalSgd::begin() {
 void LocalSgd::average() {
   std::vector<double> losses;
   if (adapts_) {
-    check_loss();
-    losses.push_back(loss_);
+    losses.push_back(loss_of_step());
   }
   traffic::average_values(weights(), losses, group());
   sync_buffers();
@@ -103,12 +101,14 @@ void LocalSgd::choose(double mean_loss) {
   k_steps_ = std::isfinite(steps) ? static_cast<int64_t>(std::clamp(steps, 1.0, most)) : 1;
 }
 
-void LocalSgd::check_loss() const {
-  ARGOSY_CHECK(!std::isnan(loss_),
+/// It may be NaN: that is then the mean of all ranks, and choose() knows it.
+double LocalSgd::loss_of_step() const {
+  ARGOSY_CHECK(loss_.has_value(),
                kLocalSgd,
                "adaptive_localsgd goes by the loss, and none was told for step {}. Call "
                "optimizer.note_loss(loss.item<double>()) before each step(); fit() does.",
                steps());
+  return *loss_;
 }
 
 void LocalSgd::add_shared_state(optim::OptimizerState& state) const {
@@ -119,18 +119,24 @@ void LocalSgd::add_shared_state(optim::OptimizerState& state) const {
   entries.set(prefix() + "first_lr", number_tensor(first_lr_));
 }
 
-void LocalSgd::take_shared_state(optim::OptimizerState& state) {
+std::function<void()> LocalSgd::read_shared_state(optim::OptimizerState& state) {
   const auto taken = traffic::taken_out(state, prefix());
   const auto found = taken.find(parameters().front().first);
-  last_ = 0;
-  k_steps_ = first_k_steps_;
+  int64_t last = 0, k_steps = first_k_steps_;
+  double first_loss = first_loss_, first_lr = first_lr_;
   if (found != taken.end()) {
-    last_ = traffic::count_in(found->second, "last");
-    k_steps_ = adapts_ ? traffic::count_in(found->second, "k_steps") : first_k_steps_;
-    first_loss_ = found->second.at("first_loss").item<double>();
-    first_lr_ = found->second.at("first_lr").item<double>();
+    last = traffic::count_in(found->second, "last");
+    k_steps = adapts_ ? traffic::count_in(found->second, "k_steps") : first_k_steps_;
+    first_loss = found->second.at("first_loss").item<double>();
+    first_lr = found->second.at("first_lr").item<double>();
   }
-  set_apart(steps() >= begin_step_);
+  return [this, last, k_steps, first_loss, first_lr] {
+    last_ = last;
+    k_steps_ = k_steps;
+    first_loss_ = first_loss;
+    first_lr_ = first_lr;
+    set_apart(steps() >= begin_step_);
+  };
 }
 
 }  // namespace argosy::parallel

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "argosy/parallel/traffic/local_steps.h"
 #include "argosy/parallel/traffic/traffic_options.h"
@@ -17,11 +18,11 @@ namespace argosy::parallel {
 ///
 ///     k = ceil(sqrt(lr0 * loss / (lr * loss0) * init_k_steps)), from 1 to 16
 ///
-/// It needs Optimizer::note_loss() before each step(); fit() calls it.
-/// Cost: an all-reduce of all weights at each average.
-/// Source: Paddle 3.3, fleet/meta_optimizers/localsgd_optimizer.py; Stich, "Local SGD converges
-/// fast and communicates little", ICLR 2019 (arXiv 1805.09767); Wang and Joshi, "Adaptive
-/// communication strategies", MLSys 2019 (arXiv 1810.08313).
+/// It needs Optimizer::note_loss() before each step(); fit() calls it. A loss that is not finite,
+/// on any rank, makes k = 1. Cost: an all-reduce of all weights at each average. Source:
+/// Paddle 3.3, fleet/meta_optimizers/localsgd_optimizer.py; Stich, "Local SGD converges fast and
+/// communicates little", ICLR 2019 (arXiv 1805.09767); Wang and Joshi, "Adaptive communication
+/// strategies", MLSys 2019 (arXiv 1810.08313).
 class LocalSgd final : public LocalSteps {
  public:
   /// Errors: UsageError for another optimizer than SGD and Momentum, and those of
@@ -40,18 +41,18 @@ class LocalSgd final : public LocalSteps {
  private:
   void after_step() override;
   void add_shared_state(optim::OptimizerState& state) const override;
-  void take_shared_state(optim::OptimizerState& state) override;
+  [[nodiscard]] std::function<void()> read_shared_state(optim::OptimizerState& state) override;
   void begin();
   void average();
   void choose(double mean_loss);
-  void check_loss() const;
+  [[nodiscard]] double loss_of_step() const;
 
   bool adapts_ = false;
   int64_t first_k_steps_;
   int64_t begin_step_;
   int64_t k_steps_;
-  int64_t last_ = 0;  // step whose weights were averaged
-  double loss_ = std::numeric_limits<double>::quiet_NaN();
+  int64_t last_ = 0;              // step whose weights were averaged
+  std::optional<double> loss_{};  // of the step that comes
   double first_loss_ = 0;
   double first_lr_ = 0;
 };

@@ -15,12 +15,15 @@ namespace {
 constexpr const char* kOfRank = "rank.";
 constexpr const char* kWeights = "weights";
 
-/// The state of this rank's optimizer, of what a rank alone has.
-void load_own_rows(optim::OptimizerState& state,
-                   const engine::NamedTensors& parameters,
-                   const comm::Group& group) {
+/// Turns what a rank alone has into the state of this rank's optimizer. Returns the rank's weights,
+/// undefined where none were saved.
+std::vector<at::Tensor> read_own_rows(optim::OptimizerState& state,
+                                      const engine::NamedTensors& parameters,
+                                      const comm::Group& group) {
   const auto rows = traffic::taken_out(state, kOfRank);
-  for (const auto& [name, parameter] : parameters) {
+  std::vector<at::Tensor> weights(parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [name, parameter] = parameters[i];
     const auto found = rows.find(name);
     if (found == rows.end()) {
       continue;
@@ -29,13 +32,13 @@ void load_own_rows(optim::OptimizerState& state,
       const at::Tensor own = at::empty(parameter.sizes(), saved.options().device(at::kCPU));
       traffic::take_row(own.view({-1}), saved, group, name + "/" + kOfRank + entry);
       if (entry == kWeights) {
-        const at::NoGradGuard no_grad;
-        parameter.detach().copy_(own);
+        weights[i] = own;
       } else {
         traffic::entries_of(state, name).set(entry, own);
       }
     }
   }
+  return weights;
 }
 
 }  // namespace
@@ -47,6 +50,7 @@ LocalSteps::LocalSteps(const std::shared_ptr<ddp::Core>& model,
       model_(model),
       group_(model->group()),
       name_(std::move(name)) {
+  model->check_has_all_parameters(*this, name_);
   for (const auto& [parameter, tensor] : parameters()) {
     weights_.push_back(tensor);
   }
@@ -67,6 +71,7 @@ void LocalSteps::step() {
       "parallel.local_steps",
       "a step was made while the shared weights are in use. Call use_shared_weights(false) "
       "before, on all ranks.");
+  before_step();
   inner()->step();
   ++steps_;
   after_step();
@@ -124,6 +129,12 @@ bool LocalSteps::use_shared_weights(bool shared) {
   return before;
 }
 
+void LocalSteps::weights_replaced() {
+  own_.reset();
+  forget_weights();
+  inner()->weights_replaced();
+}
+
 optim::OptimizerState LocalSteps::state_dict() const {
   optim::OptimizerState state = inner()->state_dict();
   for (size_t i = 0; i < weights_.size(); ++i) {
@@ -145,16 +156,25 @@ optim::OptimizerState LocalSteps::state_dict() const {
   return state;
 }
 
+/// All or nothing: it reads and checks before it changes anything.
 void LocalSteps::load_state_dict(const optim::OptimizerState& state) {
-  own_.reset();
   optim::OptimizerState own = state;
   const auto& first = parameters().front().first;
   const engine::StateDict* entries = own.find(first);
   const at::Tensor* steps = entries == nullptr ? nullptr : entries->find(prefix() + "steps");
-  steps_ = steps == nullptr ? 0 : steps->item<int64_t>();
-  take_shared_state(own);
-  load_own_rows(own, parameters(), group_);
+  const int64_t saved_steps = steps == nullptr ? 0 : steps->item<int64_t>();
+  const std::function<void()> take_shared_state = read_shared_state(own);
+  const std::vector<at::Tensor> saved = read_own_rows(own, parameters(), group_);
   inner()->load_state_dict(own);
+  own_.reset();
+  steps_ = saved_steps;
+  take_shared_state();
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    if (saved[i].defined()) {
+      weights_[i].detach().copy_(saved[i]);
+    }
+  }
 }
 
 }  // namespace argosy::parallel

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +21,8 @@ namespace argosy::parallel {
 ///
 /// Its state_dict() has what is a rank's own, its weights and the inner optimizer's state, as one
 /// tensor [ranks, elements] for each, "rank.weights" of a parameter and "rank.exp_avg", say.
-/// load_state_dict() writes the rank's weights into the parameters: load the model before.
+/// load_state_dict() writes the rank's weights into the parameters: load the model before. After
+/// other weights were loaded call weights_replaced(), on all ranks; train::Model::load() does.
 class LocalSteps : public optim::ForwardingOptimizer {
  public:
   ~LocalSteps() override;
@@ -37,6 +39,7 @@ class LocalSteps : public optim::ForwardingOptimizer {
   [[nodiscard]] optim::OptimizerState state_dict() const final;
   void load_state_dict(const optim::OptimizerState& state) final;
   bool use_shared_weights(bool shared) final;
+  void weights_replaced() final;
 
   /// Returns the number of steps that were made.
   [[nodiscard]] int64_t steps() const { return steps_; }
@@ -46,11 +49,17 @@ class LocalSteps : public optim::ForwardingOptimizer {
              std::shared_ptr<optim::OptimizerImpl> inner,
              std::string name);
 
+  /// Comes before each step of this rank.
+  virtual void before_step() {}
   /// Comes after each step of this rank.
   virtual void after_step() = 0;
+  /// Forgets what it remembers of the weights, which somebody has replaced.
+  virtual void forget_weights() {}
   /// What all ranks have alike. Names begin with prefix().
   virtual void add_shared_state(optim::OptimizerState& state) const = 0;
-  virtual void take_shared_state(optim::OptimizerState& state) = 0;
+  /// Takes it out of `state`, changes nothing else, and returns what puts it in place: steps() is
+  /// the saved one by then. Errors: CheckpointError.
+  [[nodiscard]] virtual std::function<void()> read_shared_state(optim::OptimizerState& state) = 0;
 
   [[nodiscard]] const comm::Group& group() const { return group_; }
   [[nodiscard]] std::string prefix() const { return name_ + "."; }

@@ -21,8 +21,9 @@ namespace argosy::parallel {
 ///     Q = average of Mᵀ · P over the ranks
 ///     average gradient = P · Qᵀ,  error = M - P · Qᵀ
 ///
-/// Vectors, and matrices that would not become much smaller, are averaged as they are. All ranks
-/// have the same bits.
+/// Vectors, and matrices that would not become much smaller, are averaged as they are. Ranks have
+/// the same P and Q, and multiply them themselves: equal machines have the same bits, and on unlike
+/// ones weights may drift apart in the last bits (DdpOptions::check_drift tells).
 /// Cost: two all-reduces for each bucket, of rank · (rows + cols) elements for a matrix.
 /// Source: Vogels et al., "PowerSGD", NeurIPS 2019 (arXiv 1905.13727), algorithm 1 and 2; options
 /// of torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py.

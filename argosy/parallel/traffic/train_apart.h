@@ -22,8 +22,9 @@ namespace argosy::parallel {
 /// wrapper. In a group of one localsgd changes nothing, and returns `optimizer`; diloco's outer
 /// step acts there too.
 /// State: see LocalSteps; as many ranks resume it.
-/// Errors: UsageError for an optimizer that it does not go with, for virtual ranks that are not the
-/// processes, and for divided parameters (fully_shard()).
+/// Errors: UsageError for an optimizer that it does not go with or that lacks a trainable
+/// parameter, for virtual ranks that are not the processes, and for divided parameters
+/// (fully_shard()).
 [[nodiscard]] optim::Optimizer train_apart(const std::shared_ptr<ddp::Core>& model,
                                            const optim::Optimizer& optimizer,
                                            const LocalSgdOptions& options);

@@ -2,7 +2,10 @@
 #include "argosy/parallel/traffic/train_apart.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <future>
+#include <limits>
 #include <optional>
 
 #include <gmock/gmock.h>
@@ -11,6 +14,7 @@
 #include "argosy/optim/sgd.h"
 #include "argosy/parallel/traffic/delta_code.h"
 #include "argosy/parallel/traffic/orthonormal.h"
+#include "argosy/parallel/traffic/rank_state.h"
 #include "argosy/parallel/traffic/traffic_test_support.h"
 
 namespace argosy::parallel {
@@ -177,6 +181,27 @@ TEST(LocalSgd, AdaptsTheStepsToLossAndRate) {
     model(input_of(group.rank())).square().mean().backward();
     EXPECT_THAT(error_of([&] { optimizer.step(); }),
                 HasSubstr("goes by the loss, and none was told for step"));
+  });
+}
+
+TEST(LocalSgd, ALossThatIsNotANumberMakesOneStepOnAllRanks) {
+  over("shm", 2, [](comm::Group& group) {
+    DistributedDataParallel model(TwoLayers(0.0), group);
+    const auto steps = std::make_shared<LocalSgd>(model.core(),
+                                                  optim::SGD(model, {.lr = 0.1}).impl(),
+                                                  AdaptiveLocalSgdOptions{.init_k_steps = 4});
+    optim::Optimizer optimizer(steps);
+    const auto step = [&](double loss) {
+      optimizer.note_loss(loss);
+      train_step(model, optimizer, input_of(group.rank()));
+    };
+    step(8);
+    for (int i = 0; i < 4; ++i) {
+      step(group.rank() == 1 ? std::numeric_limits<double>::quiet_NaN() : 8.0);
+    }
+    EXPECT_EQ(steps->k_steps(), 1);
+    step(8);
+    EXPECT_EQ(steps->k_steps(), 2) << "sqrt(8 / 8 * 4)";
   });
 }
 
@@ -359,6 +384,133 @@ TEST(Diloco, TheOuterStepActsForOneRank) {
   });
 }
 
+void copy_weights(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from) {
+  const at::NoGradGuard no_grad;
+  for (size_t k = 0; k < to.size(); ++k) {
+    to[k].copy_(from[k]);
+  }
+}
+
+TEST_P(ApartOver, DilocoBeginsAtTheWeightsOfTheFirstStep) {
+  over(GetParam(), 2, [](comm::Group& group) {
+    const DilocoOptions options{.sync_every = 2, .outer_lr = 0.5};
+    DistributedDataParallel loaded(TwoLayers(5.0), group);
+    DistributedDataParallel model(TwoLayers(0.0), group);
+    const optim::Optimizer one = train_apart(loaded, adamw_of(loaded), options);
+    const optim::Optimizer two = train_apart(model, adamw_of(model), options);
+    copy_weights(loaded.parameters(), model.parameters());
+    for (int step = 0; step < 4; ++step) {
+      train_step(loaded, one, input_of(group.rank() + 2 * step));
+      train_step(model, two, input_of(group.rank() + 2 * step));
+    }
+    expect_same_bits(copies(loaded.parameters()), copies(model.parameters()));
+  });
+}
+
+/// They come while a sum is under way and the shared weights are in use.
+TEST_P(ApartOver, ReplacedWeightsEndWhatDilocoRemembersOfTheOld) {
+  over(GetParam(), 2, [](comm::Group& group) {
+    const DilocoOptions options{
+        .sync_every = 2, .outer_lr = 0.5, .outer_momentum = 0, .fragment_sync_delay = 1};
+    DistributedDataParallel model(TwoLayers(0.0), group);
+    DistributedDataParallel fresh(TwoLayers(5.0), group);
+    optim::Optimizer one = train_apart(model, optim::SGD(model, {.lr = 0.1}), options);
+    const optim::Optimizer two = train_apart(fresh, optim::SGD(fresh, {.lr = 0.1}), options);
+    for (int step = 0; step < 2; ++step) {
+      train_step(model, one, input_of(group.rank() + 2 * step));
+    }
+    one.use_shared_weights(true);
+    copy_weights(model.parameters(), fresh.parameters());
+    one.weights_replaced();
+    one.use_shared_weights(false);
+    expect_same_bits(copies(model.parameters()), copies(fresh.parameters()));
+    for (int step = 0; step < 5; ++step) {
+      train_step(model, one, input_of(group.rank() + 2 * step));
+      train_step(fresh, two, input_of(group.rank() + 2 * step));
+    }
+    expect_same_bits(copies(model.parameters()), copies(fresh.parameters()));
+  });
+}
+
+/// Rank 1 takes no part in it, and stays until rank 0 has seen the timeout.
+TEST(Diloco, ASumThatFailedIsNoResult) {
+  std::promise<void> seen;
+  const std::shared_future<void> until_seen = seen.get_future().share();
+  on_ranks(
+      2,
+      [&](comm::Group& group) {
+        DistributedDataParallel model(TwoLayers(0.0), group);
+        const optim::Optimizer optimizer =
+            train_apart(model,
+                        optim::SGD(model, {.lr = 0.1}),
+                        DilocoOptions{.sync_every = 2, .fragment_sync_delay = 1});
+        if (group.rank() == 1) {
+          static_cast<void>(until_seen.wait_for(std::chrono::seconds(10)));
+          return;
+        }
+        for (int step = 0; step < 2; ++step) {
+          train_step(model, optimizer, input_of(step));
+        }
+        for (int time = 0; time < 2; ++time) {
+          EXPECT_THROW(static_cast<void>(optimizer.state_dict()), CommError) << time;
+        }
+        seen.set_value();
+      },
+      std::chrono::seconds(1));
+}
+
+/// The last weight is so large that the last of four fragments is empty.
+struct LastIsLargeImpl : torch::nn::Module {
+  LastIsLargeImpl() {
+    first = register_module("first", torch::nn::BatchNorm1d(3));
+    last = register_module("last", torch::nn::Linear(torch::nn::LinearOptions(3, 40).bias(false)));
+    to(torch::kDouble);
+    fill(*this, 1);
+  }
+  torch::Tensor forward(const torch::Tensor& x) { return last(first(x)); }
+  torch::nn::BatchNorm1d first{nullptr};
+  torch::nn::Linear last{nullptr};
+};
+TORCH_MODULE(LastIsLarge);
+
+TEST(Diloco, BuffersFollowTheLastFragmentThatHasWeights) {
+  over("shm", 2, [](comm::Group& group) {
+    DistributedDataParallel model(LastIsLarge(), group);
+    const optim::Optimizer optimizer = train_apart(
+        model, optim::SGD(model, {.lr = 0.1}), DilocoOptions{.sync_every = 4, .fragments = 4});
+    const at::Tensor mean = model.module()->first->running_mean;
+    for (int step = 1; step <= 3; ++step) {
+      train_step(model, optimizer, input_of(group.rank() + 2 * step));
+      EXPECT_EQ(alike_on_ranks(mean, group), step == 3) << step;
+    }
+  });
+}
+
+TEST(Diloco, AStateOfAnotherModelIsNamedAndChangesNothing) {
+  over("shm", 2, [](comm::Group& group) {
+    DistributedDataParallel model(TwoLayers(0.0), group);
+    DistributedDataParallel other(TwoLayers(5.0), group);
+    const optim::Optimizer one =
+        train_apart(model, adamw_of(model), DilocoOptions{.sync_every = 2});
+    optim::Optimizer two = train_apart(other, adamw_of(other), DilocoOptions{.sync_every = 2});
+    for (int step = 0; step < 3; ++step) {
+      train_step(model, one, input_of(group.rank() + 2 * step));
+      train_step(other, two, input_of(group.rank() + 2 * step));
+    }
+    const std::vector<at::Tensor> before = copies(other.parameters());
+    const optim::OptimizerState saved = one.state_dict().clone();
+    optim::OptimizerState lacking = saved;
+    std::erase_if(lacking.parameters, [](const auto& each) { return each.first == "second.bias"; });
+    EXPECT_THAT(error_of<CheckpointError>([&] { two.load_state_dict(lacking); }),
+                HasSubstr("second.bias/diloco.global: expected an entry"));
+    optim::OptimizerState larger = saved;
+    traffic::entries_of(larger, "second.bias").set("rank.exp_avg", at::zeros({2, 99}, at::kDouble));
+    EXPECT_THAT(error_of<CheckpointError>([&] { two.load_state_dict(larger); }),
+                HasSubstr("second.bias/rank.exp_avg: expected [2, 2], got [2, 99]"));
+    expect_same_bits(copies(other.parameters()), before);
+  });
+}
+
 // --- Both --------------------------------------------------------------------------------------
 
 using Wrap = std::function<optim::Optimizer(DistributedDataParallel<TwoLayers>& model)>;
@@ -430,9 +582,35 @@ TEST_P(ApartOver, SharedWeightsAreAlikeAndOwnOnesComeBack) {
   });
 }
 
+TEST(TrainApart, TheEndOfOneOfTwoLeavesRanksApart) {
+  on_ranks(2, [](comm::Group& group) {
+    DistributedDataParallel model(TwoLayers(0.0), group);
+    const auto wrapped = [&] {
+      return train_apart(model, optim::SGD(model, {.lr = 0.1}), DilocoOptions{.sync_every = 100});
+    };
+    std::optional<optim::Optimizer> first = wrapped();
+    const optim::Optimizer second = wrapped();
+    first.reset();
+    for (int step = 0; step < 2; ++step) {
+      train_step(model, second, input_of(group.rank() + 2 * step));
+    }
+    EXPECT_EQ(model.stats().reduced_passes, 0) << "gradients were averaged";
+    EXPECT_FALSE(alike_on_ranks(model.parameters()[0], group));
+  });
+}
+
 TEST(TrainApart, RefusesWhatItDoesNotGoWith) {
   on_ranks(2, [](comm::Group& group) {
     DistributedDataParallel model(TwoLayers(0.0), group);
+    engine::NamedTensors some = engine::named_parameters(model);
+    some.pop_back();
+    EXPECT_THAT(error_of([&] {
+                  static_cast<void>(train_apart(model, optim::SGD(some), LocalSgdOptions()));
+                }),
+                HasSubstr("localsgd: the optimizer lacks parameter second.bias of the model"));
+    EXPECT_THAT(
+        error_of([&] { static_cast<void>(train_apart(model, optim::SGD(some), DilocoOptions())); }),
+        HasSubstr("diloco: the optimizer lacks parameter second.bias of the model"));
     EXPECT_THAT(error_of([&] {
                   static_cast<void>(train_apart(model, adamw_of(model), LocalSgdOptions()));
                 }),

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "argosy/base/check.h"
+#include "argosy/train/core.h"
 #include "argosy/train/model.h"
 #include "argosy/train/numbers.h"
 
@@ -38,7 +39,8 @@ void EarlyStopping::on_epoch_end(const Epoch& epoch) {
   if (monitor_.improves(*figure)) {
     waited_ = 0;
     best_epoch_ = epoch.epoch;
-    if (options_.restore_best_weights) {
+    if (options_.restore_best_weights) {  // those that the figure is of
+      const detail::TogetherWeights together(epoch.model.optimizer());
       best_weights_ = engine::state_dict(epoch.model.network()).clone();
     }
     return;
@@ -65,6 +67,7 @@ void EarlyStopping::on_epoch_end(const Epoch& epoch) {
 void EarlyStopping::on_train_end(const Training& training) {
   if (stopped_ && !best_weights_.empty()) {
     engine::load_state_dict(training.model.network(), best_weights_);
+    training.model.optimizer().weights_replaced();
   }
 }
 

@@ -17,7 +17,8 @@ struct EarlyStoppingOptions {
   int64_t patience = 0;
   double min_delta = 0;              ///< the smallest improvement that counts
   std::optional<double> baseline{};  ///< a figure must improve on this value too
-  /// Gives the network the weights of the best evaluation when fit() ends early.
+  /// Gives the network the weights of the best evaluation when fit() ends early: those that the
+  /// ranks have together, where each trains its own.
   bool restore_best_weights = false;
   int verbose = 1;  ///< 0: no messages
 };
