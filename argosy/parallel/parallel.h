@@ -1,6 +1,6 @@
 #pragma once
 
-/// Everything of the room: data-parallel training, meshes, recomputation.
+/// Everything of the room: data-parallel training, meshes, recomputation, less traffic.
 #include "argosy/parallel/any_rank.h"
 #include "argosy/parallel/data_parallel.h"
 #include "argosy/parallel/ddp/comm_hook.h"
@@ -15,3 +15,5 @@
 #include "argosy/parallel/sharded/fully_shard.h"
 #include "argosy/parallel/sharded/group_sharded.h"
 #include "argosy/parallel/sync_batch_norm.h"
+#include "argosy/parallel/traffic/compress.h"
+#include "argosy/parallel/traffic/train_apart.h"

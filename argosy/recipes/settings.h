@@ -20,7 +20,7 @@ struct TrainSettings {
   std::string optimizer = "adam";
   std::string schedule = "constant";
   std::string augment = "default";
-  std::string traffic = "none";  ///< a strategy that saves traffic, by name
+  std::string traffic = "none";         ///< a strategy that saves traffic, by name
   std::string pretrained{};             ///< file of weights to begin with; only what fits is used
   std::optional<int64_t> image_size{};  ///< side of the pictures, in pixels
   std::string tokenizer = "bytes";      ///< see text::open_tokenizer()

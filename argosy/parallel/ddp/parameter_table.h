@@ -17,8 +17,8 @@ namespace argosy::parallel::ddp {
 ///
 /// Trainable parameters are those with requires_grad, each once: a tensor registered under two
 /// names (tied weights) counts under the first. Everything else in the room refers to a parameter
-/// by its index among them. Weights of sparse embeddings, whose gradients travel beside the buckets,
-/// are not among them: see SparseGradients.
+/// by its index among them. Weights of sparse embeddings, whose gradients travel beside the
+/// buckets, are not among them: see SparseGradients.
 class ParameterTable final {
  public:
   /// Errors: UsageError if nothing is trainable. UsageError naming a trainable parameter that is
