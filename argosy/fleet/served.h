@@ -3,7 +3,6 @@
 #include <concepts>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "argosy/fleet/fleet.h"
@@ -55,8 +54,8 @@ void init_served(const ps::Roles& roles, ps::TrainingOptions options);
 /// that is out of range.
 template <typename Maker>
 requires std::same_as<Maker, PaddleCloudRoleMaker> || std::same_as<Maker, UserDefinedRoleMaker>
-void init(const Maker& maker, ps::TrainingOptions options = {}) {
-  detail::init_served(detail::roles_of(maker), std::move(options));
+void init(const Maker& maker, const ps::TrainingOptions& options = {}) {
+  detail::init_served(detail::roles_of(maker), options);
 }
 
 /// A job of collectives has workers alone.
