@@ -212,11 +212,16 @@ char state_of(pid_t pid) {
 
 std::vector<std::string> Launched::survivors() {
   const Deadline deadline = Deadline::after(20s);
-  while (!marked().empty() && !deadline.expired()) {
+  std::vector<pid_t> there;
+  // A process that executes its program shows no environment for a moment: one look that finds
+  // nobody proves nothing.
+  for (int empty = 0; empty < 3 && !deadline.expired();) {
+    there = marked();
+    empty = there.empty() ? empty + 1 : 0;
     std::this_thread::sleep_for(2ms);  // the end of a stranger's process has no event to wait for
   }
   std::vector<std::string> found;
-  for (const pid_t pid : marked()) {
+  for (const pid_t pid : there) {
     const Result<std::string> command = os::read_file(fmt::format("/proc/{}/cmdline", pid));
     found.push_back(fmt::format("{} {}", pid, command.ok() ? *command : "?"));
   }
