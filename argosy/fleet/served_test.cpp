@@ -3,7 +3,6 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include <ATen/Functions.h>
 #include <gmock/gmock.h>
@@ -104,8 +103,9 @@ TEST(FleetWithServers, SavesWhatAnotherJobBeginsWith) {
   const test::TempDir directory;
   const std::string first = (directory.path() / "first").string();
   const std::string second = (directory.path() / "second").string();
-  for (const auto& [load, save] : std::vector<std::pair<std::string, std::string>>{
-           {"", first}, {first + "/step-000000003", second}}) {
+  for (const bool again : {false, true}) {
+    const std::string load = again ? first + "/step-000000003" : "";
+    const std::string save = again ? second : first;
     const test::OwnedPort port;
     test::run_ranks(2,
                     [&](int rank) {

@@ -96,7 +96,7 @@ std::string token_of_several(const LaunchOptions& options, const JobDescription&
     (void)rendezvous::make_tls(job.tls, "");  // says that it needs one
   }
   // Ranks trim what they find.
-  const std::string public_token = options.job_id.empty() ? "job" : "job " + options.job_id;
+  std::string public_token = options.job_id.empty() ? "job" : "job " + options.job_id;
   if (options.one_output && options.nodes.node_rank > 0) {
     return public_token;  // node 0 says it
   }

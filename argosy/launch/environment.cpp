@@ -116,7 +116,8 @@ void set_paddles(Variables& env, const JobDescription& job, int local_rank) {
 void set_paddles_servers(Variables& env, const JobDescription& job, int local_rank) {
   const RoleOfRank role = role_of(job, local_rank);
   const EndpointsByRole all = endpoints_by_role(job);
-  const std::string& own = job.endpoints.at(static_cast<size_t>(job.first_rank + local_rank));
+  const int rank = job.first_rank + local_rank;
+  const std::string& own = job.endpoints.at(static_cast<size_t>(rank));
   const size_t colon = own.rfind(':');
   const bool serves = role.name == "server";
   env.set("PADDLE_PSERVERS_IP_PORT_LIST", fmt::format("{}", fmt::join(all.servers, ",")));
