@@ -1,5 +1,8 @@
 #include "argosy/launch/options.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <chrono>
 #include <fstream>
 #include <map>

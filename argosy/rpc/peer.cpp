@@ -234,6 +234,18 @@ std::exception_ptr Peer::error(const std::string& function,
                 gone_));
 }
 
+/// Its connections may not know yet. One that was stopped may go on.
+void Peer::refuse_if_gone(const std::string& function) {
+  if (!gone_) {
+    return;
+  }
+  const std::string fate = this->fate(milliseconds(0));
+  gone_ = !fate.empty();
+  if (gone_) {
+    std::rethrow_exception(error(function, CallOutcome::kRefused, false, "it " + fate));
+  }
+}
+
 /// A call on a channel that is not connected would fail at once where the worker is a moment late,
 /// and could have been sent or not.
 void Peer::connect(const std::string& function, const Deadline& deadline) {
@@ -291,6 +303,7 @@ std::shared_ptr<Pending> Peer::start(const std::string& function,
                                      Parcel arguments,
                                      const Deadline& deadline,
                                      Kind kind) {
+  refuse_if_gone(function);
   if (kind == Kind::kOne) {
     const Shortcut way = shortcut();
     if (way.lane != nullptr && way.lane->is_open()) {

@@ -72,6 +72,7 @@ class Peer final : public std::enable_shared_from_this<Peer> {
  private:
   class GrpcCall;
 
+  void refuse_if_gone(const std::string& function);
   void connect(const std::string& function, const Deadline& deadline);
   /// By which a worker of this host is reached, beside gRPC.
   struct Shortcut {
