@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
-#include <ATen/ops/empty.h>
 #include <torch/nn/modules/embedding.h>
 
 #include "argosy/base/check.h"

@@ -8,12 +8,9 @@
 #include <utility>
 #include <variant>
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/sign.h>
-#include <ATen/ops/topk.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"

@@ -5,7 +5,8 @@
 #include <cstring>
 #include <limits>
 
-#include <ATen/ops/empty.h>
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 namespace argosy::parallel::traffic {
 namespace {
@@ -35,7 +36,8 @@ void encode_block(const float* values, int64_t count, int bits, uint8_t* out) {
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    const auto code = static_cast<int>(std::lround(values[i] / scale * form.most));
+    const auto code =
+        static_cast<int>(std::lround(values[i] / scale * static_cast<float>(form.most)));
     if (bits == 8) {
       out[4 + i] = static_cast<uint8_t>(code);
     } else {
@@ -62,7 +64,7 @@ int64_t code_bytes(int64_t values, int bits) {
 at::Tensor encode_delta(const at::Tensor& values, int bits) {
   const BlockForm form = form_of(bits);
   const at::Tensor here = values.cpu().contiguous();
-  const at::Tensor code = at::empty({code_bytes(here.numel(), bits)}, at::kByte);
+  at::Tensor code = at::empty({code_bytes(here.numel(), bits)}, at::kByte);
   const auto* in = here.data_ptr<float>();
   auto* out = code.data_ptr<uint8_t>();
   for (int64_t done = 0; done < here.numel(); done += form.values) {

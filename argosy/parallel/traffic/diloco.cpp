@@ -7,10 +7,9 @@
 #include <numeric>
 #include <utility>
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"
@@ -277,7 +276,7 @@ at::Tensor Diloco::flat_in(const Saved& saved,
   if (entries.empty()) {
     return {};
   }
-  const at::Tensor flat = traffic::flat_copy(fragment.weights);
+  at::Tensor flat = traffic::flat_copy(fragment.weights);
   const std::vector<at::Tensor> parts = traffic::parts_like(flat, fragment.weights);
   for (size_t i = 0; i < parts.size(); ++i) {
     traffic::take_whole(

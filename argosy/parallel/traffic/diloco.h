@@ -68,9 +68,9 @@ class Diloco final : public LocalSteps {
   void add_shared_state(optim::OptimizerState& state) const override;
   [[nodiscard]] std::function<void()> read_shared_state(optim::OptimizerState& state) override;
   void deal_fragments();
-  void start(size_t fragment);
-  const at::Tensor& mean_of(size_t fragment) const;
-  void finish(size_t fragment);
+  void start(size_t place);
+  const at::Tensor& mean_of(size_t place) const;
+  void finish(size_t place);
   void check_fragments(const Saved& saved) const;
   [[nodiscard]] std::vector<const at::Tensor*> entries_in(const Saved& saved,
                                                           const std::vector<size_t>& places,

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
 
 #include "argosy/comm/collectives.h"
 

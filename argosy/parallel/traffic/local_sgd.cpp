@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <ATen/ops/full.h>
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include "argosy/base/check.h"
 #include "argosy/optim/flat_optimizer.h"

@@ -2,8 +2,9 @@
 
 #include <utility>
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 
 #include "argosy/base/check.h"
 #include "argosy/parallel/traffic/flat_values.h"

@@ -6,10 +6,9 @@
 #include <memory>
 #include <utility>
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/zeros.h>
 
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"

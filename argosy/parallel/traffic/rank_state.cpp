@@ -6,10 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
 
 #include "argosy/base/error.h"
 #include "argosy/base/text.h"
