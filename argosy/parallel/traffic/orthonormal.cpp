@@ -62,9 +62,9 @@ void randomize(T* values, int64_t count, uint64_t seed) {
 
 std::vector<int64_t> orthonormalize_rows(const at::Tensor& matrix) {
   const at::Tensor here = matrix.cpu().contiguous();
-  const auto empty = here.scalar_type() == at::kDouble
-                         ? orthonormalize(here.data_ptr<double>(), here.size(0), here.size(1))
-                         : orthonormalize(here.data_ptr<float>(), here.size(0), here.size(1));
+  auto empty = here.scalar_type() == at::kDouble
+                   ? orthonormalize(here.data_ptr<double>(), here.size(0), here.size(1))
+                   : orthonormalize(here.data_ptr<float>(), here.size(0), here.size(1));
   if (!here.is_same(matrix)) {
     matrix.copy_(here);
   }
