@@ -158,7 +158,7 @@ class Replica final {
   void look(const ServerLinks& links);
   /// Lets pulls go on that wait for workers that are gone.
   void excuse_the_dead(const ServerLinks& links);
-  /// Makes another server the backup when there is none. Returns while it becomes one.
+  /// Asks another server to become the backup when there is none. Does not wait until it is one.
   /// Lifetime: the links stay until stop_copying().
   void seek_backup(const ServerLinks& links);
   void stop_copying();

@@ -22,7 +22,7 @@ struct SavedRows {
 };
 
 /// Calls `visit` with parts of them that have `most` rows and as many waiting ids at most, so that
-/// each fits into a message. Once where there are none.
+/// each fits into a message. Without any rows it is called once, with the day.
 void for_each_part(const SavedRows& all,
                    size_t most,
                    const std::function<void(const SavedRows&)>& visit);

@@ -33,7 +33,7 @@ class GradientCompressor {
   /// Adds what it remembers to the optimizer's state. What ranks have of their own is one tensor
   /// [ranks, elements], of which each has its row.
   virtual void add_state(optim::OptimizerState& state) const = 0;
-  /// Takes its state out of `state`. It begins anew where there is none.
+  /// Takes its state out of `state`. Without any there, the compressor begins anew.
   /// Errors: CheckpointError for the state of another number of ranks or of another model.
   virtual void take_state(optim::OptimizerState& state) = 0;
 };
