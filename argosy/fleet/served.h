@@ -81,7 +81,7 @@ void init_worker();
 /// Before init_worker(): the job begins with this checkpoint, of save_persistables() or of
 /// ps::TrainingOptions::checkpoints. The first worker's call counts.
 void load_model(const std::string& checkpoint);
-/// Saves tables and parameters as the checkpoint `directory`/step-<n>, which all processes see
+/// Saves tables and parameters as the checkpoint `directory/step-<n>`, which all processes see
 /// under this path. The first worker's call counts, and returns when all is on the disk.
 /// Errors: CheckpointError, also when a server died meanwhile.
 void save_persistables(const std::string& directory);
