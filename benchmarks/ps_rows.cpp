@@ -1,6 +1,6 @@
 // Time of pulls and pushes of sparse rows. Links no libtorch.
 //
-//     bench_ps_rows [--rows 4000000] [--ids 100000] [--dim 16] [--samples 20]
+//     bench_ps_rows [--rows 4000000] [--ids 100000] [--dim 16] [--samples 20] [--threads 1]
 //     argosy launch --run_mode rpc -n 2 bench_ps_rows --served
 //
 // A table of `rows` rows; batches of `ids` ids drawn by Zipf's law (exponent 1), so that most are
@@ -38,6 +38,7 @@ struct Settings {
   int64_t ids = 100'000;
   int64_t dim = 16;
   int samples = 20;
+  int threads = 1;
   bool served = false;
 };
 
@@ -72,6 +73,7 @@ ps::TableSet tables_of(const Settings& settings) {
 
 /// What the time of a batch is measured of.
 struct Table {
+  std::function<ps::IdDeal(std::span<const uint64_t> ids)> deal;
   std::function<void(const ps::IdDeal& ids, std::span<float> out)> pull;
   std::function<void(const ps::IdDeal& ids, std::span<const float> gradients)> push;
 };
@@ -85,7 +87,7 @@ nlohmann::json measure(const Settings& settings, const Table& table) {
     for (int64_t i = begin; i < std::min(begin + settings.ids, settings.rows); ++i) {
       ids.push_back(ps::mixed(static_cast<uint64_t>(i)));
     }
-    table.push(ps::IdDeal(ids), std::span(zeros).first(ids.size() * dim));
+    table.push(table.deal(ids), std::span(zeros).first(ids.size() * dim));
   }
   Zipf zipf(settings.rows);
   std::vector<uint64_t> ids(n);
@@ -93,13 +95,16 @@ nlohmann::json measure(const Settings& settings, const Table& table) {
   std::vector<float> target(n * dim);
   const std::vector<float> gradients(n * dim, 0.01F);
   std::unique_ptr<ps::IdDeal> deal;
-  nlohmann::json all{
-      {"bench", "ps_rows"}, {"rows", settings.rows}, {"ids", settings.ids}, {"dim", settings.dim}};
+  nlohmann::json all{{"bench", "ps_rows"},
+                     {"rows", settings.rows},
+                     {"ids", settings.ids},
+                     {"dim", settings.dim},
+                     {"threads", settings.threads}};
   Samples deals, pulls, pushes, copies;
   for (int i = -2; i < settings.samples; ++i) {
     std::ranges::generate(ids, std::ref(zipf));
     const std::array<double, 4> times{
-        time_of([&] { deal = std::make_unique<ps::IdDeal>(ids); }),
+        time_of([&] { deal = std::make_unique<ps::IdDeal>(table.deal(ids)); }),
         time_of([&] { table.pull(*deal, out); }),
         time_of([&] { table.push(*deal, gradients); }),
         time_of([&] { std::memcpy(target.data(), out.data(), out.size() * sizeof(float)); })};
@@ -124,6 +129,7 @@ nlohmann::json measure_here(const Settings& settings) {
   for (int s = 0; s < ps::kShards; ++s) {
     shards.emplace_back(tables_of(settings).sparse[0]);
   }
+  const ps::ShardThreads threads(settings.threads);
   std::vector<float> rows;
   std::vector<const float*> row_at;
   std::vector<float*> sums;
@@ -142,39 +148,43 @@ nlohmann::json measure_here(const Settings& settings) {
         std::span(rows).subspan(ids.begin(s) * dim, (ids.begin(s + 1) - ids.begin(s)) * dim)};
   };
   return measure(settings,
-                 {.pull =
+                 {.deal = [&](std::span<const uint64_t> ids) { return ps::IdDeal(ids, threads); },
+                  .pull =
                       [&](const ps::IdDeal& ids, std::span<float> out) {
                         point(ids.ids().size());
-                        for (int s = 0; s < ps::kShards; ++s) {
-                          const auto [here, to] = part(ids, s);
-                          shards[static_cast<size_t>(s)].pull(here, to);
-                        }
+                        threads.for_each(ps::kShards, ids.size(), [&](size_t s) {
+                          const auto [here, to] = part(ids, static_cast<int>(s));
+                          shards[s].pull(here, to);
+                        });
                         ids.spread(row_at, dim, out);
                       },
                   .push =
                       [&](const ps::IdDeal& ids, std::span<const float> gradients) {
                         point(ids.ids().size());
                         ids.gather(gradients, dim, sums);
-                        for (int s = 0; s < ps::kShards; ++s) {
-                          const auto [here, from] = part(ids, s);
-                          shards[static_cast<size_t>(s)].push({.ids = here, .gradients = from});
-                        }
+                        threads.for_each(ps::kShards, ids.size(), [&](size_t s) {
+                          const auto [here, from] = part(ids, static_cast<int>(s));
+                          shards[s].push({.ids = here, .gradients = from});
+                        });
                       }});
 }
 
 void serve(const Settings& settings) {
-  ps::TableServer server(tables_of(settings),
-                         {.servers = {"worker0"}, .mode = ps::UpdateMode::kAsync});
+  ps::TableServer server(
+      tables_of(settings),
+      {.servers = {"worker0"}, .mode = ps::UpdateMode::kAsync, .threads = settings.threads});
   rpc::Functions functions;
   server.serve(functions);
   rpc::Agent agent({}, functions);
   if (agent.rank() == 0) {
     (void)server.run(agent);
   } else {
-    ps::TableClient client(agent, tables_of(settings), {.servers = {"worker0"}});
+    ps::TableClient client(
+        agent, tables_of(settings), {.servers = {"worker0"}, .threads = settings.threads});
     const auto json =
         measure(settings,
-                {.pull =
+                {.deal = [&](std::span<const uint64_t> ids) { return client.deal(ids); },
+                 .pull =
                      [&](const ps::IdDeal& ids, std::span<float> out) {
                        const ps::TableClient::Rows rows{.ids = ids, .out = out};
                        client.pull({&rows, 1});
@@ -199,6 +209,7 @@ int main(int argc, char** argv) {
                        {"--ids", "N", "Of a batch", &settings.ids, {.least = 1}},
                        {"--dim", "N", "Weights of a row", &settings.dim, {.least = 1}},
                        {"--samples", "N", "Batches", &settings.samples, {.least = 1}},
+                       {"--threads", "N", "Of each process", &settings.threads, {.least = 1}},
                        {"--served", "", "The table lies in a server's process", &settings.served}},
                       argc,
                       argv,

@@ -3,9 +3,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -232,6 +234,46 @@ TEST(ThreadPool, DestructorRunsWhatWaits) {
     }
   }
   EXPECT_EQ(done, 50);
+}
+
+TEST(ThreadPool, ForEachCallsEachOnceAndReturnsWhenAllHaveEnded) {
+  ThreadPool pool(3, "test");
+  for (const size_t count : {0U, 1U, 2U, 1000U}) {
+    std::vector<std::atomic<int>> calls(count);
+    pool.for_each(count, [&](size_t i) { ++calls[i]; });
+    for (const std::atomic<int>& one : calls) {
+      EXPECT_EQ(one, 1);
+    }
+  }
+}
+
+TEST(ThreadPool, ForEachWaitsForNoThreadThatIsBusy) {
+  ThreadPool pool(1, "test");
+  std::promise<void> leave;
+  pool.submit([&] { leave.get_future().wait(); });
+  int calls = 0;
+  pool.for_each(10, [&](size_t) { ++calls; });
+  EXPECT_EQ(calls, 10);
+  leave.set_value();
+}
+
+TEST(ThreadPool, ForEachRethrowsWhatATaskThrewWhenNoneRunsAnyMore) {
+  ThreadPool pool(3, "test");
+  for (int round = 0; round < 100; ++round) {
+    std::atomic<int> running = 0;
+    EXPECT_THROW(pool.for_each(50,
+                               [&](size_t i) {
+                                 ++running;
+                                 if (i == 20) {
+                                   --running;
+                                   throw std::runtime_error("no");
+                                 }
+                                 std::this_thread::sleep_for(std::chrono::microseconds(20));
+                                 --running;
+                               }),
+                 std::runtime_error);
+    EXPECT_EQ(running, 0);
+  }
 }
 
 TEST(WallClock, KeepsOrderAndDistance) {

@@ -43,6 +43,10 @@ class ThreadPool final {
     enqueue([packaged] { (*packaged)(); });
     return result;
   }
+  /// Calls task(i) for each i below `count`, in these threads and the caller's, and returns when
+  /// all have ended. It needs no thread of the pool: the caller does alone what they have no time
+  /// for. Errors: the first that a task threw; no further task begins then.
+  void for_each(size_t count, const std::function<void(size_t)>& task);
 
  private:
   void enqueue(std::function<void()> task);

@@ -49,7 +49,7 @@ EmbeddingRows::Batch EmbeddingRows::begin(const at::Tensor& ids, std::optional<i
       batch.places.push_back(i);
     }
   }
-  batch.deal = std::make_unique<IdDeal>(batch.wanted);
+  batch.deal = std::make_unique<IdDeal>(client_.deal(batch.wanted));
   if (!batch.wanted.empty()) {
     const TableClient::Rows read{.table = table_, .ids = *batch.deal};
     batch.reading = client_.begin_pull({&read, 1});

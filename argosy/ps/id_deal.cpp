@@ -2,24 +2,21 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "argosy/base/check.h"
 #include "argosy/ps/copy_row.h"
+#include "argosy/ps/shard_threads.h"
 
 namespace argosy::ps {
 namespace {
 
-/// Finds ids that were there before. It is used for one shard after the other, whose ids fit into
-/// the processor's cache.
+/// Finds ids that were there before: those of one shard, which fit into the processor's cache.
 class SeenIds final {
  public:
-  explicit SeenIds(size_t most) : slots_(std::bit_ceil(std::max<size_t>(2 * most, 16))) {}
+  explicit SeenIds(size_t most)
+      : slots_(std::bit_ceil(std::max<size_t>(2 * most, 16))), mask_(slots_.size() - 1) {}
 
-  /// Forgets all, and has room for `most`.
-  void begin(size_t most) {
-    mask_ = std::bit_ceil(std::max<size_t>(2 * most, 16)) - 1;
-    std::fill_n(slots_.begin(), mask_ + 1, Slot{});
-  }
   /// Returns where the id stands; `next` if it is new.
   uint32_t find_or_add(uint64_t id, uint32_t next) {
     constexpr unsigned kOtherBitsThanTheShard = 20;
@@ -42,44 +39,52 @@ class SeenIds final {
     uint32_t place = kNone;
   };
   std::vector<Slot> slots_;
-  size_t mask_ = 0;
+  const size_t mask_;
 };
 
 }  // namespace
 
-IdDeal::IdDeal(std::span<const uint64_t> ids) : places_(ids.size()) {
+const ShardThreads& IdDeal::caller_alone() {
+  static const ShardThreads alone(1);
+  return alone;
+}
+
+IdDeal::IdDeal(std::span<const uint64_t> ids, const ShardThreads& threads)
+    : threads_(&threads), order_(ids.size()), standing_(ids.size()) {
   ARGOSY_CHECK(ids.size() < UINT32_MAX, "ps.ids", "{} ids at once are too many", ids.size());
   std::vector<uint8_t> shards(ids.size());
-  std::array<size_t, kShards + 1> ends{};
   for (size_t i = 0; i < ids.size(); ++i) {
     shards[i] = static_cast<uint8_t>(shard_of(ids[i]));
-    ++ends[shards[i] + 1U];
+    ++ends_[shards[i] + 1U];
   }
-  size_t most = 0;
-  for (size_t s = 1; s <= kShards; ++s) {
-    most = std::max(most, ends[s]);
-    ends[s] += ends[s - 1];
-  }
-  std::vector<uint32_t> order(ids.size());
-  std::array<size_t, kShards + 1> next = ends;
+  std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
+  std::array<size_t, kShards + 1> next = ends_;
   for (size_t i = 0; i < ids.size(); ++i) {
-    order[next[shards[i]]++] = static_cast<uint32_t>(i);
+    order_[next[shards[i]]++] = static_cast<uint32_t>(i);
   }
+  std::array<std::vector<uint64_t>, kShards> unique;
+  threads.for_each(kShards, ids.size(), [&](size_t s) { unique[s] = find_unique(ids, s); });
   unique_.reserve(ids.size());
-  SeenIds seen(most);
   for (size_t s = 0; s < kShards; ++s) {
-    begins_[s] = unique_.size();
-    seen.begin(ends[s + 1] - ends[s]);
-    for (size_t at = ends[s]; at < ends[s + 1]; ++at) {
-      const uint64_t id = ids[order[at]];
-      const auto place = seen.find_or_add(id, static_cast<uint32_t>(unique_.size()));
-      if (place == unique_.size()) {
-        unique_.push_back(id);
-      }
-      places_[order[at]] = place;
+    unique_.insert(unique_.end(), unique[s].begin(), unique[s].end());
+    begins_[s + 1] = unique_.size();
+  }
+}
+
+/// Says of each place of the shard which of its different ids, which it returns, stands there.
+std::vector<uint64_t> IdDeal::find_unique(std::span<const uint64_t> ids, size_t shard) {
+  const size_t most = ends_[shard + 1] - ends_[shard];
+  SeenIds seen(most);
+  std::vector<uint64_t> unique;
+  unique.reserve(most);
+  for (size_t at = ends_[shard]; at < ends_[shard + 1]; ++at) {
+    const uint64_t id = ids[order_[at]];
+    standing_[at] = seen.find_or_add(id, static_cast<uint32_t>(unique.size()));
+    if (standing_[at] == unique.size()) {
+      unique.push_back(id);
     }
   }
-  begins_[kShards] = unique_.size();
+  return unique;
 }
 
 std::vector<uint32_t> IdDeal::counts(const ShardRange& shards) const {
@@ -92,41 +97,42 @@ std::vector<uint32_t> IdDeal::counts(const ShardRange& shards) const {
 }
 
 void IdDeal::spread(std::span<const float* const> rows, size_t dim, std::span<float> out) const {
-  ARGOSY_CHECK(rows.size() == unique_.size() && out.size() == places_.size() * dim,
+  ARGOSY_CHECK(rows.size() == unique_.size() && out.size() == size() * dim,
                "ps.ids",
                "expected {} rows for {} places of {} floats, got {} and {} floats",
                unique_.size(),
-               places_.size(),
+               size(),
                dim,
                rows.size(),
                out.size());
-  for (size_t i = 0; i < places_.size(); ++i) {
-    copy_row(&out[i * dim], rows[places_[i]], dim);
-  }
+  threads_->for_each(kShards, size(), [&](size_t shard) {
+    for_each_place(shard, [&](size_t i, size_t u) { copy_row(&out[i * dim], rows[u], dim); });
+  });
 }
 
 void IdDeal::gather(std::span<const float> rows, size_t dim, std::span<float* const> sums) const {
-  ARGOSY_CHECK(sums.size() == unique_.size() && rows.size() == places_.size() * dim,
+  ARGOSY_CHECK(sums.size() == unique_.size() && rows.size() == size() * dim,
                "ps.ids",
                "expected {} sums of {} rows of {} floats, got {} and {} floats",
                unique_.size(),
-               places_.size(),
+               size(),
                dim,
                sums.size(),
                rows.size());
-  std::vector<bool> begun(unique_.size());
-  for (size_t i = 0; i < places_.size(); ++i) {
-    float* const sum = sums[places_[i]];
-    const float* const row = &rows[i * dim];
-    if (!begun[places_[i]]) {
-      begun[places_[i]] = true;
-      copy_row(sum, row, dim);
-    } else {
-      for (size_t d = 0; d < dim; ++d) {
-        sum[d] += row[d];
+  threads_->for_each(kShards, size(), [&](size_t shard) {
+    size_t next = begins_[shard];
+    for_each_place(shard, [&](size_t i, size_t u) {
+      const float* const row = &rows[i * dim];
+      if (u == next) {  // the first of this id
+        ++next;
+        copy_row(sums[u], row, dim);
+        return;
       }
-    }
-  }
+      for (size_t d = 0; d < dim; ++d) {
+        sums[u][d] += row[d];
+      }
+    });
+  });
 }
 
 }  // namespace argosy::ps

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -14,6 +15,8 @@ namespace argosy::ps {
 Partition::Partition(TableSet tables, const PartitionOptions& options)
     : tables_(std::move(tables)),
       options_(options),
+      threads_(options.threads != nullptr ? options.threads
+                                          : std::make_shared<const ShardThreads>(1)),
       range_(shards_of(options.number, options.count)),
       pace_(static_cast<size_t>(options.workers)),
       upkeeps_(static_cast<size_t>(options.workers)),
@@ -323,10 +326,23 @@ void Partition::apply(std::span<const PushRequest* const> of_workers) {
 
 /// The average over the workers, where those that have no gradient of a row count as zeros.
 void Partition::apply_rows(uint32_t table, std::span<const RowsPushed* const> of_workers) {
-  for (int s = range_.first; s < range_.last; ++s) {
-    const RowSum sum(of_workers, static_cast<size_t>(s - range_.first), tables_.sparse[table].dim);
-    shard(table, s).push(sum.push());
+  size_t ids = 0;
+  for (const RowsPushed* const rows : of_workers) {
+    ids += rows == nullptr ? 0 : rows->ids.size() / sizeof(uint64_t);
   }
+  threads_->for_each(sparse_[table].size(), ids, [&](size_t s) {
+    const RowSum sum(of_workers, s, tables_.sparse[table].dim);
+    sparse_[table][s].push(sum.push());
+  });
+}
+
+template <typename Rows, typename Work>
+void Partition::for_each_shard(const Rows& rows, const Work& work) const {
+  std::vector<size_t> begins(rows.counts.size());
+  std::exclusive_scan(rows.counts.begin(), rows.counts.end(), begins.begin(), size_t{0});
+  threads_->for_each(begins.size(), rows.ids.size() / sizeof(uint64_t), [&](size_t s) {
+    work(s, begins[s], rows.counts[s]);
+  });
 }
 
 void Partition::apply_dense(std::span<const PushRequest* const> of_workers) {
@@ -356,12 +372,10 @@ void Partition::add_rows(const RowsPushed& rows) {
   const size_t dim = tables_.sparse[rows.table].dim;
   const std::span<const uint64_t> ids = rows.ids.as<uint64_t>();
   const std::span<const float> differences = rows.gradients.as<float>();
-  size_t at = 0;
-  for (size_t s = 0; s < rows.counts.size(); ++s) {
-    sparse_[rows.table][s].add(ids.subspan(at, rows.counts[s]),
-                               differences.subspan(at * dim, rows.counts[s] * dim));
-    at += rows.counts[s];
-  }
+  for_each_shard(rows, [&](size_t s, size_t begin, size_t count) {
+    sparse_[rows.table][s].add(ids.subspan(begin, count),
+                               differences.subspan(begin * dim, count * dim));
+  });
 }
 
 void Partition::add_dense(const PushRequest& request) {
@@ -402,13 +416,11 @@ void Partition::pull(const PullRequest& request, std::span<float> out) const {
   for (const RowsWanted& rows : request.rows) {
     const size_t dim = tables_.sparse[rows.table].dim;
     const std::span<const uint64_t> ids = rows.ids.as<uint64_t>();
-    size_t at = 0;
-    for (size_t s = 0; s < rows.counts.size(); ++s) {
-      const size_t count = rows.counts[s];
-      sparse_[rows.table][s].pull(ids.subspan(at, count), out.subspan(to, count * dim));
-      at += count;
-      to += count * dim;
-    }
+    for_each_shard(rows, [&](size_t s, size_t begin, size_t count) {
+      sparse_[rows.table][s].pull(ids.subspan(begin, count),
+                                  out.subspan(to + begin * dim, count * dim));
+    });
+    to += ids.size() * dim;
   }
   if (request.dense) {
     for (const DenseNumbers& parameter : dense_) {

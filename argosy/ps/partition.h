@@ -11,6 +11,7 @@
 
 #include "argosy/ps/requests.h"
 #include "argosy/ps/row_table.h"
+#include "argosy/ps/shard_threads.h"
 #include "argosy/ps/shards.h"
 #include "argosy/ps/tables.h"
 #include "argosy/ps/worker_pace.h"
@@ -35,6 +36,8 @@ struct PartitionOptions {
   uint64_t staleness = 0;  ///< with kHalfAsync
   std::string record{};    ///< see TableServerOptions
   std::string replay{};
+  /// For the shards of a batch; nullptr: the caller's thread alone. Changes no bit.
+  std::shared_ptr<const ShardThreads> threads{};
 };
 
 /// What a partition knows beside rows and parameters.
@@ -115,6 +118,9 @@ class Partition final {
   void apply_rows(uint32_t table, std::span<const RowsPushed* const> of_workers);
   void apply_dense(std::span<const PushRequest* const> of_workers);
   void add_rows(const RowsPushed& rows);
+  /// Calls `work` with each shard, where its rows begin among those of all, and how many it has.
+  template <typename Rows, typename Work>
+  void for_each_shard(const Rows& rows, const Work& work) const;
   void add_dense(const PushRequest& request);
   void finish_steps();
   void count(const PushRequest& request);
@@ -122,6 +128,7 @@ class Partition final {
 
   const TableSet tables_;
   const PartitionOptions options_;
+  const std::shared_ptr<const ShardThreads> threads_;
   const ShardRange range_;
   std::vector<std::vector<RowTable>> sparse_{};  ///< by table, then shard
   std::vector<size_t> dense_here_{};

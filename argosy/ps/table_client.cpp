@@ -27,14 +27,14 @@ constexpr milliseconds kPause{10};
 
 /// Adds numbers of a batch that are of one id.
 std::vector<float> by_id(const IdDeal& ids, std::span<const float> of_batch) {
-  ARGOSY_CHECK(of_batch.empty() || of_batch.size() == ids.places().size(),
+  ARGOSY_CHECK(of_batch.empty() || of_batch.size() == ids.size(),
                "ps.client",
                "expected shows and clicks of {} ids, got {}",
-               ids.places().size(),
+               ids.size(),
                of_batch.size());
   std::vector<float> sums(of_batch.empty() ? 0 : ids.ids().size());
-  for (size_t i = 0; i < of_batch.size(); ++i) {
-    sums[ids.places()[i]] += of_batch[i];
+  for (size_t shard = 0; shard < kShards && !of_batch.empty(); ++shard) {
+    ids.for_each_place(shard, [&](size_t i, size_t u) { sums[u] += of_batch[i]; });
   }
   return sums;
 }
@@ -45,6 +45,7 @@ TableClient::TableClient(rpc::Agent& agent, TableSet tables, ClientOptions optio
     : agent_(agent),
       tables_(std::move(tables)),
       options_(std::move(options)),
+      threads_(options_.threads),
       views_(agent.store()) {
   ARGOSY_CHECK(!options_.servers.empty() && options_.servers.size() <= kShards,
                "ps.client",

@@ -12,6 +12,7 @@
 
 #include "argosy/ps/id_deal.h"
 #include "argosy/ps/requests.h"
+#include "argosy/ps/shard_threads.h"
 #include "argosy/ps/table_server.h"
 #include "argosy/ps/tables.h"
 #include "argosy/ps/views.h"
@@ -26,11 +27,12 @@ struct ClientOptions {
   bool goes_on = false;
   /// Of a pull or a push, waiting for other workers included.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
+  int threads = 1;  ///< for the rows of a large batch
 };
 
 /// Reads and writes the tables of a job's servers for one worker. One thread uses it at a time.
 ///
-///     ps::IdDeal ids(batch);                              // u64 [n], repeats allowed
+///     ps::IdDeal ids = client.deal(batch);                // u64 [n], repeats allowed
 ///     std::vector<float> rows(batch.size() * dim);
 ///     client.pull({{.table = 0, .ids = ids, .out = rows}});
 ///     … gradients [n, dim] …
@@ -66,6 +68,9 @@ class TableClient final {
     std::vector<std::span<const float>> gradients{};
     std::vector<double> lr{};  ///< of each parameter
   };
+
+  /// Deals the ids of a batch, in the threads of this client. Lifetime: until this client's end.
+  [[nodiscard]] IdDeal deal(std::span<const uint64_t> ids) const { return IdDeal(ids, threads_); }
 
   /// A pull that is under way.
   class Reading final {
@@ -171,6 +176,7 @@ class TableClient final {
   rpc::Agent& agent_;
   const TableSet tables_;
   const ClientOptions options_;
+  const ShardThreads threads_;
   Views views_;
   std::vector<View> known_{};                    ///< by partition
   std::vector<std::vector<size_t>> dense_of_{};  ///< by partition

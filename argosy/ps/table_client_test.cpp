@@ -1,5 +1,6 @@
 #include "argosy/ps/table_client.h"
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <map>
@@ -48,6 +49,37 @@ TEST(TableClient, TheNumberOfServersChangesNoBit) {
   }
   EXPECT_EQ(trained(2, 3, UpdateMode::kSync, false), trained(2, 3, UpdateMode::kSync));
   EXPECT_NE(trained(2, 3, UpdateMode::kSync), trained(2, 1, UpdateMode::kSync));
+}
+
+TEST(TableClient, TheNumberOfThreadsChangesNoBit) {
+  for (const UpdateMode mode : {UpdateMode::kSync, UpdateMode::kGeo}) {
+    std::vector<float> of_one;
+    for (const int threads : {1, 4}) {
+      std::vector<float> rows;
+      TestJob::run(two_tables(),
+                   {.servers = 2, .mode = mode, .row_threads = threads},
+                   [&](TableClient& client, int) {
+                     std::mt19937_64 random(3);
+                     for (int step = 0; step < 5; ++step) {
+                       Ids batch(20'000);
+                       std::vector<float> gradients(batch.size() * kDim);
+                       std::ranges::generate(batch, [&] { return random() % 15'000; });
+                       std::ranges::generate(gradients, [&] {
+                         return static_cast<float>(random() % 2001) / 1000 - 1;
+                       });
+                       const IdDeal deal = client.deal(batch);
+                       const TableClient::Gradients pushed{
+                           .table = 0, .ids = deal, .gradients = gradients, .lr = 0.5};
+                       client.push({&pushed, 1});
+                       rows.resize(gradients.size());
+                       const TableClient::Rows read{.table = 0, .ids = deal, .out = rows};
+                       client.pull({&read, 1});
+                     }
+                   });
+      of_one = threads == 1 ? rows : of_one;
+      EXPECT_EQ(rows, of_one);
+    }
+  }
 }
 
 TEST(TableClient, SyncIsTheUpdateByTheAverage) {
@@ -349,14 +381,20 @@ TEST(IdDeal, HasEachIdOnceByItsShard) {
   const std::set<uint64_t> different(ids.begin(), ids.end());
   EXPECT_EQ(deal.ids().size(), different.size());
   EXPECT_EQ(std::set<uint64_t>(deal.ids().begin(), deal.ids().end()), different);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    EXPECT_EQ(deal.ids()[deal.places()[i]], ids[i]);
-  }
+  size_t places = 0;
   for (int s = 0; s < kShards; ++s) {
+    size_t next = deal.begin(s);
+    deal.for_each_place(static_cast<size_t>(s), [&](size_t i, size_t u) {
+      EXPECT_EQ(deal.ids()[u], ids[i]);
+      EXPECT_LE(u, next) << "the first of each comes in their order";
+      next += u == next ? 1 : 0;
+      ++places;
+    });
     for (size_t at = deal.begin(s); at < deal.begin(s + 1); ++at) {
       EXPECT_EQ(shard_of(deal.ids()[at]), s);
     }
   }
+  EXPECT_EQ(places, ids.size());
   EXPECT_TRUE(IdDeal(Ids{}).ids().empty());
 }
 

@@ -28,6 +28,7 @@ TableServer::TableServer(const TableSet& tables, TableServerOptions options)
                options_.server,
                servers,
                options_.workers);
+  const auto threads = std::make_shared<const ShardThreads>(options_.threads);
   for (int number = 0; number < servers; ++number) {
     replicas_.push_back(std::make_unique<Replica>(
         tables_,
@@ -37,7 +38,8 @@ TableServer::TableServer(const TableSet& tables, TableServerOptions options)
                          .mode = options_.mode,
                          .staleness = options_.staleness,
                          .record = options_.record,
-                         .replay = options_.replay},
+                         .replay = options_.replay,
+                         .threads = threads},
         options_.server,
         View{.epoch = 1,
              .primary = number,

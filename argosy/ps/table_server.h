@@ -41,6 +41,7 @@ struct TableServerOptions {
   /// A folder with such a record: the run takes pushes and answers pulls in that order, and so
   /// comes to the same bits, with as many servers and workers. It keeps no backups.
   std::string replay{};
+  int threads = 1;  ///< for the rows of a large batch
 };
 
 /// Serves tables to the workers of a job: one partition of them as the primary, another one as the

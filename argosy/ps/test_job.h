@@ -114,6 +114,7 @@ struct JobOptions {
   std::string replay{};
   const TableSet* refused = nullptr;  ///< with which a worker must not come
   int threads = 16;                   ///< of each process, for functions
+  int row_threads = 1;                ///< of each process, for rows
   int lives = 1;                      ///< clients of each worker, one after the other
 };
 
@@ -142,7 +143,8 @@ class TestJob final {
                               .staleness = options.staleness,
                               .backup = options.backup,
                               .record = options.record,
-                              .replay = options.replay});
+                              .replay = options.replay,
+                              .threads = options.row_threads});
           rpc::Functions functions;
           server.serve(functions);
           rpc::AgentOptions mine = agent_options(fmt::format("server{}", rank), rank, size, store);
@@ -154,7 +156,9 @@ class TestJob final {
         }
         const int worker = rank - options.servers;
         rpc::Agent agent(agent_options(fmt::format("worker{}", worker), rank, size, store));
-        ClientOptions client{.servers = names, .worker = static_cast<uint32_t>(worker)};
+        ClientOptions client{.servers = names,
+                             .worker = static_cast<uint32_t>(worker),
+                             .threads = options.row_threads};
         for (int life = 1; life < options.lives; ++life) {
           TableClient former(agent, tables, client);
           work(former, worker);

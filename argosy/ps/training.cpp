@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ATen/Functions.h>
+#include <ATen/Parallel.h>
 #include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
@@ -146,6 +147,7 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
   for (int w = 0; w < options_.roles.workers; ++w) {
     workers.push_back(worker_name(w));
   }
+  const int threads = options_.threads > 0 ? options_.threads : at::get_num_threads();
   rpc::Functions functions;
   if (is_server()) {
     server_ = std::make_unique<TableServer>(tables_,
@@ -157,7 +159,8 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
                                                                .staleness = options_.staleness,
                                                                .backup = options_.backup,
                                                                .record = options_.record,
-                                                               .replay = options_.replay});
+                                                               .replay = options_.replay,
+                                                               .threads = threads});
     server_->serve(functions);
   }
   agent_ = std::make_unique<rpc::Agent>(agent_options(options_), functions);
@@ -169,7 +172,8 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
         ClientOptions{.servers = servers_,
                       .worker = static_cast<uint32_t>(options_.roles.index),
                       .goes_on = agent_->rejoined(),
-                      .timeout = options_.timeout});
+                      .timeout = options_.timeout,
+                      .threads = threads});
     bind(model);
     begin();
   }
@@ -354,7 +358,7 @@ void ServedTraining::step() {
   std::vector<TableClient::Gradients> rows;
   for (const std::shared_ptr<EmbeddingRows>& one : rows_) {
     pending.push_back(one->take());
-    deals.emplace_back(pending.back().ids);
+    deals.push_back(client_->deal(pending.back().ids));
     rows.push_back({.table = one->table(),
                     .ids = deals.back(),
                     .gradients = pending.back().gradients,

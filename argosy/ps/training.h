@@ -45,6 +45,8 @@ struct TrainingOptions {
   /// A folder with such a record. The training comes to the bits of the one that was recorded, if
   /// it has as many servers and workers and begins as that one did. No backups are kept.
   std::string replay{};
+  /// Of this process, for the rows of a large batch. 0: as many as an operator has.
+  int threads = 0;
   rpc::AgentOptions agent{};  ///< how the processes meet; name, rank and world_size are set
 };
 
