@@ -11,7 +11,7 @@
 #include "argosy/comm/group_state.h"
 #include "argosy/comm/init.h"
 #include "argosy/comm/test_ranks.h"
-#include "argosy/comm/test_store_host.h"
+#include "argosy/rendezvous/test_store_host.h"
 
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
@@ -20,8 +20,8 @@ namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
+using test::set_variable;
 using ::testing::HasSubstr;
-using testing::set_variable;
 using transport::DType;
 using transport::ReduceOp;
 using transport::Transport;

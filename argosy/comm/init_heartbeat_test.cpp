@@ -13,8 +13,8 @@
 #include "argosy/comm/group_state.h"
 #include "argosy/comm/init.h"
 #include "argosy/comm/test_ranks.h"
-#include "argosy/comm/test_store_host.h"
 #include "argosy/os/heartbeat.h"
+#include "argosy/rendezvous/test_store_host.h"
 
 namespace argosy::comm {
 namespace {

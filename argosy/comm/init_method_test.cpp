@@ -9,14 +9,14 @@
 #include "argosy/comm/group_state.h"
 #include "argosy/comm/init.h"
 #include "argosy/comm/test_ranks.h"
-#include "argosy/comm/test_store_host.h"
+#include "argosy/rendezvous/test_store_host.h"
 
 namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::launched_ranks;
-using testing::set_variable;
+using test::launched_ranks;
+using test::set_variable;
 using transport::DType;
 using transport::ReduceOp;
 using transport::Transport;

@@ -11,16 +11,16 @@
 #include "argosy/comm/group_state.h"
 #include "argosy/comm/init.h"
 #include "argosy/comm/test_ranks.h"
-#include "argosy/comm/test_store_host.h"
+#include "argosy/rendezvous/test_store_host.h"
 
 namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
 using test::error_text;
+using test::launched_ranks;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using testing::launched_ranks;
 using transport::DType;
 using transport::ReduceOp;
 using transport::Transport;

@@ -20,11 +20,12 @@
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/os/memory.h"
-#include "argosy/ps/first_row.h"
 #include "argosy/ps/table_client.h"
 #include "argosy/ps/table_saver.h"
 #include "argosy/ps/table_server.h"
+#include "argosy/ps/test_held.h"
 #include "argosy/ps/views.h"
+#include "argosy/rendezvous/test_store_host.h"
 
 #include "tests/support/owned_port.h"
 #include "tests/support/run_ranks.h"
@@ -36,27 +37,10 @@ namespace {
 using namespace std::chrono_literals;
 using test::RankOutcome;
 
-constexpr size_t kDim = 4;
-constexpr uint64_t kRows = 200;
 constexpr int kSteps = 150;
 
-void set(const char* name, const std::string& value) {
-  ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): before any thread
-}
-
-TableSet tables() {
-  TableSet all;
-  all.sparse.push_back({.name = "ids", .dim = kDim, .rule = adam(), .initial_range = 0.1F});
-  all.sparse.push_back({.name = "counts", .dim = 1, .rule = naive(), .initial_range = 0});
-  all.dense.push_back({.name = "weight", .initial = std::vector<float>(50, 1.0F)});
-  return all;
-}
-
-/// What the tables hold in the end, in memory that the processes share.
-struct Result {
-  std::array<float, kRows * kDim> rows;
-  std::array<float, kRows> counts;
-  std::array<float, 50> weight;
+/// In memory that the processes share.
+struct Result : Held {
   std::array<double, 2> longest_step_ms;
   bool saved;  ///< the last checkpoint
 };
@@ -93,11 +77,11 @@ class DyingServers : public ::testing::Test {
     const std::vector<RankOutcome> outcomes =
         test::try_run_ranks(size,
                             [&](int rank) {
-                              set("RANK", std::to_string(rank));
-                              set("WORLD_SIZE", std::to_string(size));
-                              set("MASTER_ADDR", "127.0.0.1");
-                              set("MASTER_PORT", std::to_string(port.port()));
-                              set("ARGOSY_TOKEN", "a1b2c3d4e5f60718");
+                              test::set_variable("RANK", std::to_string(rank));
+                              test::set_variable("WORLD_SIZE", std::to_string(size));
+                              test::set_variable("MASTER_ADDR", "127.0.0.1");
+                              test::set_variable("MASTER_PORT", std::to_string(port.port()));
+                              test::set_variable("ARGOSY_TOKEN", "a1b2c3d4e5f60718");
                               // The first worker is rank 0: it hosts the store, and does not die
                               // here.
                               if (rank < plan.workers) {
@@ -123,18 +107,9 @@ class DyingServers : public ::testing::Test {
     return plan.worker_dies >= 0 && rank == plan.workers - 1;
   }
 
-  static std::vector<std::string> names(const std::string& kind, int count) {
-    std::vector<std::string> all;
-    for (int i = 0; i < count; ++i) {
-      all.push_back(kind + std::to_string(i));
-    }
-    return all;
-  }
-  static std::vector<std::string> names(const Plan& plan) { return names("server", plan.servers); }
-
   static void serve(const Plan& plan, int number) {
-    TableServer server(tables(),
-                       {.servers = names(plan),
+    TableServer server(held_tables(),
+                       {.servers = names("server", plan.servers),
                         .server = number,
                         .workers = plan.workers,
                         .worker_names = names("worker", plan.workers),
@@ -148,19 +123,19 @@ class DyingServers : public ::testing::Test {
         ::kill(::getpid(), how);
       }).detach();
     });
-    rpc::Agent agent({.name = names(plan)[static_cast<size_t>(number)]}, functions);
+    rpc::Agent agent({.name = names("server", plan.servers)[static_cast<size_t>(number)]},
+                     functions);
     EXPECT_TRUE(server.run(agent, Deadline::after(40s)));
     agent.shutdown(20s);
   }
 
   static void work(const Plan& plan, int worker, Result& result) {
     rpc::Agent agent({.name = "worker" + std::to_string(worker)});
-    TableClient client(
-        agent,
-        tables(),
-        {.servers = names(plan), .worker = static_cast<uint32_t>(worker), .timeout = 20s});
-    std::vector<float> weight(50);
-    const TableClient::Dense dense{.values = {weight}};
+    TableClient client(agent,
+                       held_tables(),
+                       {.servers = names("server", plan.servers),
+                        .worker = static_cast<uint32_t>(worker),
+                        .timeout = 20s});
     std::optional<TableSaver> saver;
     if (worker == 0 && !plan.checkpoints.empty()) {
       saver.emplace(client, plan.checkpoints);
@@ -184,11 +159,13 @@ class DyingServers : public ::testing::Test {
           if (death.when_safe) {
             await_backups(agent, plan);
           }
-          agent.call(
-              names(plan)[static_cast<size_t>(death.server)], "die", death.after_us, death.how);
+          agent.call(names("server", plan.servers)[static_cast<size_t>(death.server)],
+                     "die",
+                     death.after_us,
+                     death.how);
         }
       }
-      train(client, worker, step, dense);
+      train_held(client, worker, step);
       const std::chrono::duration<double, std::milli> took =
           std::chrono::steady_clock::now() - start;
       double& longest = result.longest_step_ms[static_cast<size_t>(worker)];
@@ -202,7 +179,7 @@ class DyingServers : public ::testing::Test {
       }
     }
     if (worker == 0) {
-      read_all(client, result);
+      static_cast<Held&>(result) = held_by(client);
       result.saved = saver && saver->wait();
       client.stop();
     }
@@ -219,56 +196,7 @@ class DyingServers : public ::testing::Test {
       }
     }
   }
-
-  /// One step, whose gradients depend on what it reads.
-  static void train(TableClient& client, int worker, int step, const TableClient::Dense& dense) {
-    std::mt19937_64 random(static_cast<uint64_t>(worker * 100'000 + step));
-    std::vector<uint64_t> batch(64);
-    for (uint64_t& id : batch) {
-      id = random() % kRows;
-    }
-    const IdDeal ids(batch);
-    std::vector<float> rows(batch.size() * kDim);
-    const TableClient::Rows wanted{.table = 0, .ids = ids, .out = rows};
-    client.pull({&wanted, 1}, &dense);
-    for (float& one : rows) {
-      one = 0.5F * one + static_cast<float>(random() % 1000) / 1000 + 0.01F * dense.values[0][0];
-    }
-    const std::vector<float> ones(batch.size(), 1.0F);
-    const std::array<TableClient::Gradients, 2> pushed{
-        {{.table = 0, .ids = ids, .gradients = rows, .lr = 0.01},
-         {.table = 1, .ids = ids, .gradients = ones, .lr = 1}}};
-    const std::vector<float> gradient(50, rows[0]);
-    const TableClient::DenseGradients dense_gradient{.gradients = {gradient}, .lr = {0.01}};
-    client.push(pushed, &dense_gradient);
-  }
-
-  static void read_all(TableClient& client, Result& result) {
-    std::vector<uint64_t> all(kRows);
-    for (uint64_t id = 0; id < kRows; ++id) {
-      all[id] = id;
-    }
-    const IdDeal ids(all);
-    const std::array<TableClient::Rows, 2> wanted{{{.table = 0, .ids = ids, .out = result.rows},
-                                                   {.table = 1, .ids = ids, .out = result.counts}}};
-    const TableClient::Dense dense{.values = {result.weight}};
-    client.pull(wanted, &dense);
-  }
 };
-
-/// ARGOSY_PS_KILLS=250 is for a night.
-int kills() {
-  const std::optional<std::string> said = env::get("ARGOSY_PS_KILLS");
-  return said ? std::stoi(*said) : 6;
-}
-
-double counted(const Result& result) {
-  double sum = 0;
-  for (const float one : result.counts) {
-    sum -= one;
-  }
-  return sum;
-}
 
 TEST_F(DyingServers, InSyncModeChangeNoBit) {
   const Result calm = run({});

@@ -10,7 +10,7 @@
 #include "argosy/base/error.h"
 #include "argosy/comm/group_state.h"
 #include "argosy/comm/test_ranks.h"
-#include "argosy/comm/test_store_host.h"
+#include "argosy/rendezvous/test_store_host.h"
 #include "argosy/transport/in_process.h"
 
 #include <nlohmann/json.hpp>
@@ -94,7 +94,7 @@ TEST(KilledRank, InMidCollective) {
 
 TEST(KilledRank, InMidCollectiveAtTheLaunchersStore) {
   const auto start = std::chrono::steady_clock::now();
-  const auto outcomes = testing::launched_ranks(
+  const auto outcomes = test::launched_ranks(
       kRanks,
       kRanks - 1,
       [](int /*rank*/) {

@@ -14,7 +14,7 @@
 #include "tests/support/run_ranks.h"
 #include "tests/support/shared_counter.h"
 
-namespace argosy::comm::testing {
+namespace argosy::test {
 
 inline void set_variable(const char* name, const std::string& value) {
   setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): in a rank's only thread
@@ -22,12 +22,12 @@ inline void set_variable(const char* name, const std::string& value) {
 
 /// Runs fn on n processes whose environment is what the launcher gives them: rank, number of ranks
 /// and the gRPC store, which one more process hosts until `enders` ranks have ended.
-inline std::vector<test::RankOutcome> launched_ranks(int n,
-                                                     int enders,
-                                                     const std::function<void(int)>& fn,
-                                                     std::chrono::milliseconds deadline) {
-  const test::OwnedPort owned;
-  test::SharedCounter ended;
+inline std::vector<RankOutcome> launched_ranks(int n,
+                                               int enders,
+                                               const std::function<void(int)>& fn,
+                                               std::chrono::milliseconds deadline) {
+  const OwnedPort owned;
+  SharedCounter ended;
   const auto rank_or_host = [&](int rank) {
     if (rank == n) {
       const auto server = rendezvous::StoreServer::start({.port = owned.port(), .token = "secret"});
@@ -40,19 +40,19 @@ inline std::vector<test::RankOutcome> launched_ranks(int n,
     set_variable("ARGOSY_TOKEN", "secret");
     set_variable("ARGOSY_RUN_ID", "1a2b:0");
     struct Count {
-      explicit Count(test::SharedCounter& counter) : ended(counter) {}
+      explicit Count(SharedCounter& counter) : ended(counter) {}
       ~Count() { ended.add(1); }
       Count(const Count&) = delete;
       Count& operator=(const Count&) = delete;
-      test::SharedCounter& ended;
+      SharedCounter& ended;
     } const count(ended);
     fn(rank);
   };
-  auto outcomes = test::try_run_ranks(
-      n + 1, rank_or_host, {.mode = test::RankMode::kProcesses, .deadline = deadline});
+  auto outcomes =
+      try_run_ranks(n + 1, rank_or_host, {.mode = RankMode::kProcesses, .deadline = deadline});
   EXPECT_TRUE(outcomes.back().ok()) << describe(outcomes.back());
   outcomes.pop_back();
   return outcomes;
 }
 
-}  // namespace argosy::comm::testing
+}  // namespace argosy::test
