@@ -1,4 +1,4 @@
-// Servers that are killed at random moments and started again, counted by what was under way.
+// Processes that are killed at random moments and started again, counted by what was under way.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <random>
 #include <set>
@@ -45,9 +46,9 @@ constexpr int kWorkers = 2;
 constexpr int kKillSteps = 500;
 
 /// What was under way at a kill. Of several the last one here counts.
-enum class Phase { kBetween, kPull, kPush, kSave, kBackup, kRestart };
-constexpr std::array<std::string_view, 6> kPhases{
-    "between steps", "pull", "push", "save", "backup being made", "restart"};
+enum class Phase { kBetween, kPull, kPush, kSave, kBackup, kRestart, kWorker };
+constexpr std::array<std::string_view, 7> kPhases{
+    "between steps", "pull", "push", "save", "backup being made", "restart", "a worker itself"};
 
 /// In memory that the processes share.
 struct Outcome : Held {
@@ -57,12 +58,13 @@ struct Outcome : Held {
 
 struct KillPlan {
   UpdateMode mode = UpdateMode::kSync;
+  bool worker_too = false;  ///< the second one dies now and then, too
   bool kills = true;
   std::string checkpoints{};
 };
 
-/// Kills servers from a thread of the first worker, each at a moment when what it has somebody else
-/// has too.
+/// Kills processes from a thread of the first worker: servers, each at a moment when what it has
+/// somebody else has too, and the second worker.
 class Killer final {
  public:
   Killer(const KillPlan& plan, std::shared_ptr<rendezvous::Store> store, Outcome& outcome)
@@ -89,7 +91,11 @@ class Killer final {
         std::this_thread::sleep_for(2ms);
       }
       std::this_thread::sleep_for(std::chrono::microseconds(random_() % 10'000));
-      try_to_kill(static_cast<int>(random_() % kServers));
+      if (const int server = static_cast<int>(random_() % (kServers + 1)); server < kServers) {
+        try_to_kill_server(server);
+      } else if (plan_.worker_too) {
+        (void)kill("worker1", Phase::kWorker);
+      }
     }
   }
 
@@ -106,36 +112,43 @@ class Killer final {
   }
 
   bool is_whole() {
-    for (size_t server = 0; server < kServers; ++server) {
-      if (process_of(static_cast<int>(server)) == killed_[server]) {
+    for (const auto& [name, process] : killed_) {
+      if (process_of(name) == process) {
         return false;
       }
     }
     return !look().contains(-1) && gone_.empty();
   }
 
-  void try_to_kill(int server) {
+  void try_to_kill_server(int server) {
     const std::set<int> named = look();
     const auto keeps = [&](int one) { return one >= 0 && one != server && !gone_.contains(one); };
     const bool is_safe = std::ranges::all_of(
         views_now_, [&](const View& view) { return keeps(view.primary) || keeps(view.backup); });
-    const int pid = process_of(server);
-    if (!is_safe || pid == killed_[static_cast<size_t>(server)]) {
-      return;  // it would take something with it, or has not come back
+    if (is_safe && kill(name_of(server), phase_now(named, server))) {
+      gone_.insert(server);
     }
-    const Phase phase = phase_now(named, server);
-    ASSERT_EQ(::kill(pid, SIGKILL), 0);
-    ++outcome_.kills[static_cast<size_t>(phase)];
-    killed_[static_cast<size_t>(server)] = pid;
-    gone_.insert(server);
   }
 
-  [[nodiscard]] int process_of(int server) const {
-    return std::stoi(store_->get("pid/" + std::to_string(server), Deadline::after(20s)));
+  /// False: the process that was killed last has not come back.
+  bool kill(const std::string& name, Phase phase) {
+    const int pid = process_of(name);
+    if (pid == killed_[name]) {
+      return false;
+    }
+    EXPECT_EQ(::kill(pid, SIGKILL), 0);
+    ++outcome_.kills[static_cast<size_t>(phase)];
+    killed_[name] = pid;
+    return true;
+  }
+
+  [[nodiscard]] static std::string name_of(int server) { return fmt::format("server{}", server); }
+  [[nodiscard]] int process_of(const std::string& name) const {
+    return std::stoi(store_->get("pid/" + name, Deadline::after(20s)));
   }
 
   [[nodiscard]] Phase phase_now(const std::set<int>& named, int server) const {
-    if (killed_[static_cast<size_t>(server)] != 0 && !named.contains(server)) {
+    if (killed_.contains(name_of(server)) && !named.contains(server)) {
       return Phase::kRestart;  // it is there again, and nothing has come to it yet
     }
     if (named.contains(-1)) {
@@ -155,8 +168,8 @@ class Killer final {
   Outcome& outcome_;
   std::mt19937_64 random_{std::random_device{}()};
   std::vector<View> views_now_{};
-  std::array<int, kServers> killed_{};  ///< the last process of each
-  std::set<int> gone_{};                ///< killed, and views still name it
+  std::map<std::string, int> killed_{};  ///< the last process of each
+  std::set<int> gone_{};                 ///< killed, and views still name it
   std::atomic<Phase> phase_ = Phase::kBetween;
   std::atomic<bool> over_ = false;
   std::thread thread_;
@@ -172,10 +185,12 @@ class KilledServers : public ::testing::Test {
         kServers + kWorkers,
         kServers + kWorkers,
         [&](int rank) {
-          if (rank < kWorkers) {
-            work(plan, rank, *outcome);
+          if (rank == 0) {
+            lead(plan, *outcome);
+          } else if (rank < kWorkers) {
+            again_and_again([&] { follow(rank); });
           } else {
-            serve_again_and_again(plan, rank - kWorkers);
+            again_and_again([&] { serve(plan, rank - kWorkers); });
           }
         },
         120s);
@@ -187,16 +202,16 @@ class KilledServers : public ::testing::Test {
 
  private:
   /// As a launcher does. This process has no other thread, so that it may fork.
-  static void serve_again_and_again(const KillPlan& plan, int server) {
+  static void again_and_again(const std::function<void()>& life) {
     for (;;) {
       const int child = ::fork();
       ASSERT_GE(child, 0);
       if (child == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         try {
-          serve(plan, server);
+          life();
         } catch (const std::exception& error) {
-          std::cerr << "server " << server << ": " << error.what() << std::endl;
+          std::cerr << error.what() << std::endl;
           ::_exit(1);
         }
         ::_exit(::testing::Test::HasFailure() ? 1 : 0);
@@ -204,10 +219,10 @@ class KilledServers : public ::testing::Test {
       int status = 0;
       ASSERT_EQ(::waitpid(child, &status, 0), child);
       if (!WIFSIGNALED(status)) {
-        ASSERT_EQ(WEXITSTATUS(status), 0) << "server " << server;
+        ASSERT_EQ(WEXITSTATUS(status), 0);
         return;
       }
-      ASSERT_EQ(WTERMSIG(status), SIGKILL) << "server " << server;
+      ASSERT_EQ(WTERMSIG(status), SIGKILL);
     }
   }
 
@@ -222,32 +237,39 @@ class KilledServers : public ::testing::Test {
     rpc::Functions functions;
     tables.serve(functions);
     rpc::Agent agent({.name = servers[static_cast<size_t>(server)]}, functions);
-    agent.store()->set(
-        "pid/" + std::to_string(server), std::to_string(::getpid()), Deadline::after(20s));
+    say_process(agent, servers[static_cast<size_t>(server)]);
     EXPECT_TRUE(tables.run(agent, Deadline::after(120s)));
     agent.shutdown(20s);
   }
 
-  static void work(const KillPlan& plan, int worker, Outcome& outcome) {
-    rpc::Agent agent({.name = names("worker", kWorkers)[static_cast<size_t>(worker)]});
-    TableClient client(agent,
-                       held_tables(),
-                       {.servers = names("server", kServers),
-                        .worker = static_cast<uint32_t>(worker),
-                        .timeout = 30s});
-    if (worker == 0) {
-      lead(plan, agent, client, outcome);
-    } else {
-      agent.store()->wait({"begun"}, Deadline::after(20s));
-      for (int step = 0; step < kKillSteps; ++step) {
-        train_held(client, worker, step);
-      }
-      agent.store()->set("followed", "1", Deadline::after(20s));
+  static void say_process(rpc::Agent& agent, const std::string& name) {
+    agent.store()->set("pid/" + name, std::to_string(::getpid()), Deadline::after(20s));
+  }
+
+  static ClientOptions client_options(const rpc::Agent& agent, int worker) {
+    return {.servers = names("server", kServers),
+            .worker = static_cast<uint32_t>(worker),
+            .goes_on = agent.rejoined(),
+            .timeout = 30s};
+  }
+
+  static void follow(int worker) {
+    const std::string name = fmt::format("worker{}", worker);
+    rpc::Agent agent({.name = name});
+    say_process(agent, name);
+    TableClient client(agent, held_tables(), client_options(agent, worker));
+    agent.store()->wait({"begun"}, Deadline::after(20s));
+    for (auto step = static_cast<int>(client.steps_before()); step < kKillSteps; ++step) {
+      train_held(client, worker, step);
     }
+    agent.store()->set("followed", "1", Deadline::after(20s));
+    agent.store()->wait({"over"}, Deadline::after(60s));  // it may be killed until then
     agent.shutdown(20s);
   }
 
-  static void lead(const KillPlan& plan, rpc::Agent& agent, TableClient& client, Outcome& outcome) {
+  static void lead(const KillPlan& plan, Outcome& outcome) {
+    rpc::Agent agent({.name = "worker0"});
+    TableClient client(agent, held_tables(), client_options(agent, 0));
     TableSaver saver(client, plan.checkpoints, {.keep_last = 2});
     (void)saver.resume();
     agent.store()->set("begun", "1", Deadline::after(20s));
@@ -269,11 +291,13 @@ class KilledServers : public ::testing::Test {
         outcome.longest_step_ms = std::max(outcome.longest_step_ms, took.count());
       }
     }
+    agent.store()->set("over", "1", Deadline::after(20s));
     (void)saver.wait();
     agent.store()->wait({"followed"}, Deadline::after(40s));
     await_backups(agent);
     static_cast<Held&>(outcome) = held_by(client);
     client.stop();
+    agent.shutdown(20s);
   }
 
   static void await_backups(rpc::Agent& agent) {
@@ -289,13 +313,14 @@ class KilledServers : public ::testing::Test {
 
  protected:
   /// Runs trainings until so many servers have died as are wanted.
-  static void check(UpdateMode mode, const std::function<void(const Outcome&)>& look) {
+  static void check(KillPlan plan, const std::function<void(const Outcome&)>& look) {
     std::array<int, kPhases.size()> kills_of{};
     int sum = 0;
     std::vector<double> longest;
     while (sum < kills()) {
       const test::TempDir directory;
-      const Outcome outcome = run({.mode = mode, .checkpoints = directory.path().string()});
+      plan.checkpoints = directory.path().string();
+      const Outcome outcome = run(plan);
       look(outcome);
       EXPECT_THAT(checkpoint::find_newest(directory.path().string()).skipped, ::testing::IsEmpty());
       for (size_t i = 0; i < kills_of.size(); ++i) {
@@ -307,7 +332,7 @@ class KilledServers : public ::testing::Test {
         break;
       }
     }
-    std::cout << sum << " servers killed in " << longest.size() << " trainings:";
+    std::cout << sum << " processes killed in " << longest.size() << " trainings:";
     for (size_t i = 0; i < kills_of.size(); ++i) {
       std::cout << " " << kPhases[i] << " " << kills_of[i]
                 << (i + 1 < kills_of.size() ? "," : "\n");
@@ -321,13 +346,18 @@ class KilledServers : public ::testing::Test {
 TEST_F(KilledServers, AtAnyMomentChangeNoBitInSyncMode) {
   const test::TempDir directory;
   const Outcome calm = run({.kills = false, .checkpoints = directory.path().string()});
-  check(UpdateMode::kSync, [&](const Outcome& outcome) {
+  check({.mode = UpdateMode::kSync}, [&](const Outcome& outcome) {
     EXPECT_EQ(static_cast<const Held&>(outcome), static_cast<const Held&>(calm));
   });
 }
 
 TEST_F(KilledServers, AtAnyMomentLoseNoPushAndDoubleNoneInAsyncMode) {
-  check(UpdateMode::kAsync,
+  check({.mode = UpdateMode::kAsync},
+        [](const Outcome& outcome) { EXPECT_EQ(counted(outcome), kWorkers * kKillSteps * 64.0); });
+}
+
+TEST_F(KilledServers, BesideAWorkerThatDiesLoseNoPushAndDoubleNone) {
+  check({.mode = UpdateMode::kAsync, .worker_too = true},
         [](const Outcome& outcome) { EXPECT_EQ(counted(outcome), kWorkers * kKillSteps * 64.0); });
 }
 

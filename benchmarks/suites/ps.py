@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from suites.base import Case, Measure, ours
+from suites.base import Case, Measure, check_nothing, ours, samples_ms
 
 
 def _copies(name):
@@ -16,6 +16,17 @@ def _time(name):
 
 def _right(run, _others):
     return None if run["objects"][0]["unique"] > 1000 else "the batches have too few different ids"
+
+
+def _served(args, servers, workers, *options):
+    roles = ["--server_num", servers, "--worker_num", workers]
+    return [args.bin / "argosy", "launch", *roles, "--log_dir=", args.bin / "bench_ps_training", *options]
+
+
+def _starts_alike(run, others):
+    first = run["objects"][0]["loss_first"]
+    apart = [other for other in others if abs(other["objects"][0]["loss_first"] - first) > 1e-4 * first]
+    return f"the first loss is {first}, another variant's is another" if apart else None
 
 
 def cases(args):
@@ -34,4 +45,27 @@ def cases(args):
             *[Measure(f"{name}_copies", "copies", _copies(name), limits=[("argosy", "<=", 2)]) for name in ("pull", "push")],
         ],
         _right,
+    )
+    yield Case(
+        "ps",
+        "training",
+        {
+            "argosy": _served(args, 1, 2),
+            "collectives": ours(args, "bench_train_step", "mnist_cnn", ranks=2),
+        },
+        # MnistCnn with one server, each step's gradients averaged as by collectives.
+        [Measure("mnist_cnn_sync", "ms", samples_ms, [("argosy", "collectives", 1.5)])],
+        _starts_alike,
+    )
+    slow = ["--mode", "async", "--steps", 200]
+    yield Case(
+        "ps",
+        "slow_worker",
+        {
+            "argosy": _served(args, 1, 2, *slow, "--slow_ms", 60),
+            "without": _served(args, 1, 1, *slow),
+        },
+        # The first worker's step beside one that sleeps, and without that one: 0.9 of the throughput.
+        [Measure("mnist_cnn_async", "ms", samples_ms, [("argosy", "without", 1 / 0.9)])],
+        check_nothing,
     )
