@@ -1,5 +1,7 @@
 #include "argosy/ps/row_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -33,7 +35,8 @@ SparseOptions checked(SparseOptions options) {
 RowTable::RowTable(SparseOptions options)
     : options_(checked(std::move(options))),
       stride_(options_.dim + options_.rule->state_size(options_.dim) +
-              (options_.statistics ? kStatistics : 0)) {}
+              (options_.statistics ? kStatistics : 0)),
+      memory_(stride_) {}
 
 void RowTable::pull(std::span<const uint64_t> ids, std::span<float> out) const {
   ARGOSY_CHECK(out.size() == ids.size() * options_.dim,
@@ -52,13 +55,13 @@ void RowTable::pull(std::span<const uint64_t> ids, std::span<float> out) const {
     for (size_t i = 0; i < count; ++i) {
       slots[i] = index_.find(ids[begin + i]);
       if (slots[i] != nullptr && slots[i]->row != RowIndex::kNoRow) {
-        prefetch(slots[i]->row);
+        memory_.prefetch(slots[i]->row);
       }
     }
     for (size_t i = 0; i < count; ++i) {
       const std::span<float> to = out.subspan((begin + i) * options_.dim, options_.dim);
       if (slots[i] != nullptr && slots[i]->row != RowIndex::kNoRow) {
-        copy_row(to.data(), at(slots[i]->row), options_.dim);
+        copy_row(to.data(), memory_.at(slots[i]->row), options_.dim);
       } else if (options_.entry.waits()) {
         std::ranges::fill(to, 0.0F);
       } else {
@@ -94,7 +97,7 @@ void RowTable::push(const RowPush& push) {
       const float shows = push.shows.empty() ? 1.0F : push.shows[i];
       const float clicks = push.clicks.empty() ? 0.0F : push.clicks[i];
       if (const auto row = row_for({options_.seed, push.ids[i], shows, clicks})) {
-        prefetch(*row);
+        memory_.prefetch(*row);
         rows[found++] = {*row, i};
         if (options_.statistics) {
           note(*row, shows, clicks);
@@ -103,7 +106,7 @@ void RowTable::push(const RowPush& push) {
     }
     for (size_t i = 0; i < found; ++i) {  // the memory may have moved before
       const auto [row, place] = rows[i];
-      updates[i] = {.weights = at(row),
+      updates[i] = {.weights = memory_.at(row),
                     .state = state_at(row),
                     .gradient = push.gradients.data() + place * options_.dim,
                     .shows = push.shows.empty() ? 1.0F : push.shows[place]};
@@ -115,7 +118,7 @@ void RowTable::push(const RowPush& push) {
 void RowTable::add(std::span<const uint64_t> ids, std::span<const float> differences) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (const auto row = row_for({options_.seed, ids[i]})) {
-      float* const weights = at(*row);
+      float* const weights = memory_.at(*row);
       for (size_t d = 0; d < options_.dim; ++d) {
         weights[d] += differences[i * options_.dim + d];
       }
@@ -156,37 +159,28 @@ RowIndex::Slot& RowTable::slot_for(uint64_t id) {
     } else if (slot.row == RowIndex::kNoRow) {
       copy->keep_waiting(id, slot.sights);
     } else {
-      copy->keep_row(id, at(slot.row));
+      copy->keep_row(id, memory_.at(slot.row));
     }
   }
   return slot;
 }
 
 uint32_t RowTable::make_row(uint64_t id) {
-  uint32_t row = 0;
-  if (!free_.empty()) {
-    row = free_.back();
-    free_.pop_back();
-  } else {
-    ARGOSY_CHECK(rows_ < RowIndex::kNoRow,
-                 "ps.table",
-                 "table \"{}\" has {} rows in one shard: more than it can number",
-                 options_.name,
-                 rows_);
-    const size_t needed = (rows_ + 1) * stride_ * sizeof(float);
-    if (needed > memory_.bytes().size()) {
-      // Twice as much costs nothing before it is touched.
-      if (Status grown = memory_.grow(2 * needed); !grown.ok()) {
-        throw Error("ps.table",
-                    fmt::format("table \"{}\": no memory for row {}: {}",
-                                options_.name,
-                                rows_ + 1,
-                                grown.failure().what));
-      }
-    }
-    row = static_cast<uint32_t>(rows_++);
+  ARGOSY_CHECK(memory_.taken() < RowIndex::kNoRow,
+               "ps.table",
+               "table \"{}\" has {} rows in one shard: more than it can number",
+               options_.name,
+               memory_.taken());
+  const Result<uint32_t> taken = memory_.take();
+  if (!taken.ok()) {
+    throw Error("ps.table",
+                fmt::format("table \"{}\": no memory for row {}: {}",
+                            options_.name,
+                            memory_.taken() + 1,
+                            taken.failure().what));
   }
-  draw_first_row(options_.seed, id, options_.initial_range, {at(row), options_.dim});
+  const uint32_t row = *taken;
+  draw_first_row(options_.seed, id, options_.initial_range, {memory_.at(row), options_.dim});
   std::span<float> state(state_at(row), state_size());
   options_.rule->begin(state.first(options_.rule->state_size(options_.dim)));
   if (options_.statistics) {
@@ -196,14 +190,14 @@ uint32_t RowTable::make_row(uint64_t id) {
 }
 
 void RowTable::note(uint32_t row, float shows, float clicks) {
-  float* const kept = at(row) + stride_ - kStatistics;
+  float* const kept = memory_.at(row) + stride_ - kStatistics;
   kept[0] += shows;
   kept[1] += clicks;
   kept[2] = static_cast<float>(day_);
 }
 
 size_t RowTable::bytes() const {
-  return rows_ * stride_ * sizeof(float) + index_.bytes();
+  return memory_.bytes() + index_.bytes();
 }
 
 size_t RowTable::shrink() {
@@ -218,7 +212,7 @@ size_t RowTable::shrink() {
     if (slot.row == RowIndex::kNoRow) {
       return;
     }
-    float* const kept = at(slot.row) + stride_ - kStatistics;
+    float* const kept = memory_.at(slot.row) + stride_ - kStatistics;
     kept[0] *= shrink.show_click_decay;
     kept[1] *= shrink.show_click_decay;
     const float score = (kept[0] - kept[1]) * shrink.nonclick + kept[1] * shrink.click;
@@ -229,7 +223,7 @@ size_t RowTable::shrink() {
   });
   std::ranges::sort(dropped);  // so that rows are used again in one order, however the index lies
   for (const uint64_t id : dropped) {
-    free_.push_back(index_.find(id)->row);
+    memory_.give_back(index_.find(id)->row);
     index_.erase(id);
   }
   return dropped.size();
@@ -249,7 +243,7 @@ bool RowTable::copy_frozen(RowSnapshot& copy, size_t slots) const {
     if (copy.next + kWave < all) {
       const RowIndex::Slot* const ahead = index_.at(copy.next + kWave);
       if (ahead != nullptr && ahead->row != RowIndex::kNoRow) {
-        __builtin_prefetch(at(ahead->row));
+        __builtin_prefetch(memory_.at(ahead->row));
       }
     }
     const RowIndex::Slot* const slot = index_.at(copy.next);
@@ -259,7 +253,7 @@ bool RowTable::copy_frozen(RowSnapshot& copy, size_t slots) const {
     if (slot->row == RowIndex::kNoRow) {
       copy.copy_waiting(slot->id, slot->sights);
     } else {
-      copy.copy_row(slot->id, at(slot->row));
+      copy.copy_row(slot->id, memory_.at(slot->row));
     }
   }
   if (copy.next >= all) {
@@ -293,7 +287,7 @@ void RowTable::restore(const SavedRows& saved) {
       slot.row = make_row(saved.ids[i]);
     }
     const uint32_t row = slot.row;
-    std::memcpy(at(row), &saved.weights[i * options_.dim], options_.dim * sizeof(float));
+    std::memcpy(memory_.at(row), &saved.weights[i * options_.dim], options_.dim * sizeof(float));
     std::copy_n(saved.state.begin() + static_cast<ptrdiff_t>(i * state_size()),
                 state_size(),
                 state_at(row));

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "argosy/os/growing_memory.h"
 #include "argosy/ps/entry.h"
 #include "argosy/ps/row_index.h"
+#include "argosy/ps/row_memory.h"
 #include "argosy/ps/row_rule.h"
 #include "argosy/ps/row_snapshot.h"
 
@@ -63,7 +63,7 @@ class RowTable final {
   void add(std::span<const uint64_t> ids, std::span<const float> differences);
 
   [[nodiscard]] const SparseOptions& options() const { return options_; }
-  [[nodiscard]] size_t rows() const { return rows_ - free_.size(); }
+  [[nodiscard]] size_t rows() const { return memory_.taken(); }
   /// Returns what rows and index take of memory.
   [[nodiscard]] size_t bytes() const;
 
@@ -87,18 +87,7 @@ class RowTable final {
  private:
   static constexpr size_t kStatistics = 3;  ///< floats: shows, clicks, day of the last push
 
-  [[nodiscard]] float* at(uint32_t row) const {
-    return reinterpret_cast<float*>(memory_.bytes().data()) + row * stride_;
-  }
-  /// Brings the row into the cache: it lies in two lines of it or more.
-  void prefetch(uint32_t row) const {
-    constexpr size_t kLine = 16;  // floats
-    for (size_t i = 0; i < stride_; i += kLine) {
-      __builtin_prefetch(at(row) + i, 1);
-    }
-    __builtin_prefetch(at(row) + stride_ - 1, 1);
-  }
-  [[nodiscard]] float* state_at(uint32_t row) const { return at(row) + options_.dim; }
+  [[nodiscard]] float* state_at(uint32_t row) const { return memory_.at(row) + options_.dim; }
   [[nodiscard]] std::optional<uint32_t> row_for(const Entry::Push& push);
   /// Returns the slot of an id that is about to change.
   [[nodiscard]] RowIndex::Slot& slot_for(uint64_t id);
@@ -110,9 +99,7 @@ class RowTable final {
   const SparseOptions options_;
   const size_t stride_;  ///< floats of a row: weights, state, statistics
   RowIndex index_{};
-  os::GrowingMemory memory_{};
-  std::vector<uint32_t> free_{};  ///< rows that were dropped
-  size_t rows_ = 0;               ///< with the free ones
+  RowMemory memory_;
   int32_t day_ = 0;
   std::vector<std::unique_ptr<RowSnapshot>> copies_{};  ///< that are being made
 };
