@@ -1,13 +1,15 @@
 // Time of pulls and pushes of sparse rows. Links no libtorch.
 //
 //     bench_ps_rows [--rows 4000000] [--ids 100000] [--dim 16] [--samples 20] [--threads 1]
+//                   [--memory_limit BYTES] [--spill_directory FOLDER]
 //     argosy launch --run_mode rpc -n 2 bench_ps_rows --served
 //
 // A table of `rows` rows; batches of `ids` ids drawn by Zipf's law (exponent 1), so that most are
 // of a few rows. "pull" reads the rows of a batch into its places, "push" adds its gradients up by
 // id and applies them with the rule adagrad; "copy" is memcpy of as many bytes as the batch's rows
-// have. With --served the table lies in a server's process, which is worker 0 of the job, else in
-// this one.
+// have. With --memory_limit rows beyond it lie on disk; "in_memory" is the share of a batch's rows
+// that a pull finds in memory. With --served the table lies in a server's process, which is worker
+// 0 of the job, else in this one.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -17,10 +19,12 @@
 #include <iostream>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "argosy/program/command_line.h"
 #include "argosy/ps/id_deal.h"
+#include "argosy/ps/row_spill.h"
 #include "argosy/ps/row_table.h"
 #include "argosy/ps/table_client.h"
 #include "argosy/ps/table_server.h"
@@ -39,6 +43,8 @@ struct Settings {
   int64_t dim = 16;
   int samples = 20;
   int threads = 1;
+  int64_t memory_limit = 0;
+  std::string spill_directory{};
   bool served = false;
 };
 
@@ -76,6 +82,7 @@ struct Table {
   std::function<ps::IdDeal(std::span<const uint64_t> ids)> deal;
   std::function<void(const ps::IdDeal& ids, std::span<float> out)> pull;
   std::function<void(const ps::IdDeal& ids, std::span<const float> gradients)> push;
+  std::function<double(const ps::IdDeal& ids)> in_memory{};
 };
 
 nlohmann::json measure(const Settings& settings, const Table& table) {
@@ -100,19 +107,21 @@ nlohmann::json measure(const Settings& settings, const Table& table) {
                      {"ids", settings.ids},
                      {"dim", settings.dim},
                      {"threads", settings.threads}};
-  Samples deals, pulls, pushes, copies;
+  Samples deals, pulls, pushes, copies, in_memory;
   for (int i = -2; i < settings.samples; ++i) {
     std::ranges::generate(ids, std::ref(zipf));
-    const std::array<double, 4> times{
-        time_of([&] { deal = std::make_unique<ps::IdDeal>(table.deal(ids)); }),
+    const double deal_us = time_of([&] { deal = std::make_unique<ps::IdDeal>(table.deal(ids)); });
+    const double found = table.in_memory ? table.in_memory(*deal) : 1;
+    const std::array<double, 3> times{
         time_of([&] { table.pull(*deal, out); }),
         time_of([&] { table.push(*deal, gradients); }),
         time_of([&] { std::memcpy(target.data(), out.data(), out.size() * sizeof(float)); })};
     if (i >= 0) {
-      deals.push_back(times[0]);
-      pulls.push_back(times[1]);
-      pushes.push_back(times[2]);
-      copies.push_back(times[3]);
+      deals.push_back(deal_us);
+      pulls.push_back(times[0]);
+      pushes.push_back(times[1]);
+      copies.push_back(times[2]);
+      in_memory.push_back(found);
     }
   }
   all["unique"] = deal->ids().size();
@@ -120,14 +129,21 @@ nlohmann::json measure(const Settings& settings, const Table& table) {
   all["pull_us"] = pulls;
   all["push_us"] = pushes;
   all["copy_us"] = copies;
+  all["in_memory"] = in_memory;
   return all;
 }
 
 nlohmann::json measure_here(const Settings& settings) {
   const auto dim = static_cast<size_t>(settings.dim);
+  std::shared_ptr<ps::SpillPart> spill;
+  if (settings.memory_limit > 0) {
+    spill = std::make_shared<ps::SpillPart>(std::make_shared<ps::RowSpill>(
+        ps::SpillOptions{.memory_limit = static_cast<size_t>(settings.memory_limit),
+                         .directory = settings.spill_directory}));
+  }
   std::vector<ps::RowTable> shards;
   for (int s = 0; s < ps::kShards; ++s) {
-    shards.emplace_back(tables_of(settings).sparse[0]);
+    shards.emplace_back(tables_of(settings).sparse[0], spill);
   }
   const ps::ShardThreads threads(settings.threads);
   std::vector<float> rows;
@@ -147,32 +163,49 @@ nlohmann::json measure_here(const Settings& settings) {
         ids.ids({s, s + 1}),
         std::span(rows).subspan(ids.begin(s) * dim, (ids.begin(s + 1) - ids.begin(s)) * dim)};
   };
-  return measure(settings,
-                 {.deal = [&](std::span<const uint64_t> ids) { return ps::IdDeal(ids, threads); },
-                  .pull =
-                      [&](const ps::IdDeal& ids, std::span<float> out) {
-                        point(ids.ids().size());
-                        threads.for_each(ps::kShards, ids.size(), [&](size_t s) {
-                          const auto [here, to] = part(ids, static_cast<int>(s));
-                          shards[s].pull(here, to);
-                        });
-                        ids.spread(row_at, dim, out);
-                      },
-                  .push =
-                      [&](const ps::IdDeal& ids, std::span<const float> gradients) {
-                        point(ids.ids().size());
-                        ids.gather(gradients, dim, sums);
-                        threads.for_each(ps::kShards, ids.size(), [&](size_t s) {
-                          const auto [here, from] = part(ids, static_cast<int>(s));
-                          shards[s].push({.ids = here, .gradients = from});
-                        });
-                      }});
+  return measure(
+      settings,
+      {.deal = [&](std::span<const uint64_t> ids) { return ps::IdDeal(ids, threads); },
+       .pull =
+           [&](const ps::IdDeal& ids, std::span<float> out) {
+             point(ids.ids().size());
+             threads.for_each(ps::kShards, ids.size(), [&](size_t s) {
+               const auto [here, to] = part(ids, static_cast<int>(s));
+               shards[s].pull(here, to);
+             });
+             ids.spread(row_at, dim, out);
+           },
+       .push =
+           [&](const ps::IdDeal& ids, std::span<const float> gradients) {
+             point(ids.ids().size());
+             ids.gather(gradients, dim, sums);
+             const double excess = spill == nullptr ? 0 : spill->excess();
+             for (ps::RowTable& shard : shards) {
+               shard.make_room(excess);
+             }
+             threads.for_each(ps::kShards, ids.size(), [&](size_t s) {
+               const auto [here, from] = part(ids, static_cast<int>(s));
+               shards[s].bring_back(here);
+               shards[s].push({.ids = here, .gradients = from});
+             });
+           },
+       .in_memory =
+           [&](const ps::IdDeal& ids) {
+             size_t on_disk = 0;
+             for (int s = 0; s < ps::kShards; ++s) {
+               on_disk += shards[static_cast<size_t>(s)].count_on_disk(part(ids, s).first);
+             }
+             return 1 - static_cast<double>(on_disk) / static_cast<double>(ids.ids().size());
+           }});
 }
 
 void serve(const Settings& settings) {
-  ps::TableServer server(
-      tables_of(settings),
-      {.servers = {"worker0"}, .mode = ps::UpdateMode::kAsync, .threads = settings.threads});
+  ps::TableServer server(tables_of(settings),
+                         {.servers = {"worker0"},
+                          .mode = ps::UpdateMode::kAsync,
+                          .memory_limit = static_cast<size_t>(settings.memory_limit),
+                          .spill_directory = settings.spill_directory,
+                          .threads = settings.threads});
   rpc::Functions functions;
   server.serve(functions);
   rpc::Agent agent({}, functions);
@@ -209,7 +242,12 @@ int main(int argc, char** argv) {
                        {"--ids", "N", "Of a batch", &settings.ids, {.least = 1}},
                        {"--dim", "N", "Weights of a row", &settings.dim, {.least = 1}},
                        {"--samples", "N", "Batches", &settings.samples, {.least = 1}},
-                       {"--threads", "N", "Of each process", &settings.threads, {.least = 1}},
+                       {"--memory_limit",
+                        "BYTES",
+                        "For rows and ids; others lie on disk. 0: none",
+                        &settings.memory_limit,
+                        {.least = 0}},
+                       {"--spill_directory", "FOLDER", "For those", &settings.spill_directory},
                        {"--served", "", "The table lies in a server's process", &settings.served}},
                       argc,
                       argv,

@@ -28,6 +28,8 @@ find_path(ARGOSY_ISAL_INCLUDE_DIR isa-l/igzip_lib.h REQUIRED)
 find_library(ARGOSY_ISAL isal REQUIRED) # linked by name: it brings no package for CMake
 find_path(ARGOSY_PCRE2_INCLUDE_DIR pcre2.h REQUIRED)
 find_library(ARGOSY_PCRE2 pcre2-8 REQUIRED) # for UTF-8; linked by name as well
+find_path(ARGOSY_ROCKSDB_INCLUDE_DIR rocksdb/db.h REQUIRED)
+find_library(ARGOSY_ROCKSDB rocksdb REQUIRED) # by name: its files for CMake ask for what its archive needs
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(TIFF REQUIRED)

@@ -9,7 +9,7 @@ build=(g++ cmake ninja-build pkg-config
   libgloo-dev
   libabsl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libspdlog-dev libfmt-dev nlohmann-json3-dev libssl-dev libcurl4-openssl-dev libxxhash-dev
-  zlib1g-dev libisal-dev libarchive-dev libsimdjson-dev
+  zlib1g-dev libisal-dev libarchive-dev libsimdjson-dev librocksdb-dev
   libpcre2-dev libjpeg62-turbo-dev libpng-dev libtiff-dev libwebp-dev
   dataset-fashion-mnist)
 test=("${build[@]}" bible-kjv bible-kjv-text libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3 python3-dev python3-numpy python3-setuptools python3-torch pybind11-dev python3-yaml iproute2)

@@ -89,7 +89,7 @@ void save_persistables(const std::string& directory);
 void shrink();
 /// A day begins, counted from 0, for all tables.
 void set_date(int32_t day);
-/// Prints rows and memory of each table on the first worker.
+/// Prints rows and memory of each table on the first worker, and what of it lies on disk.
 void print_table_stat();
 
 }  // namespace argosy::fleet

@@ -38,4 +38,11 @@ Status GrowingMemory::grow(size_t bytes) {
   return {};
 }
 
+void GrowingMemory::give_back(size_t bytes) {
+  const size_t kept = (bytes + kPage - 1) / kPage * kPage;
+  if (kept < bytes_.size()) {
+    (void)::madvise(bytes_.data() + kept, bytes_.size() - kept, MADV_DONTNEED);
+  }
+}
+
 }  // namespace argosy::os

@@ -27,6 +27,9 @@ class GrowingMemory final {
   /// Makes it at least `bytes` long, in whole pages. What it held stays, perhaps elsewhere.
   /// Errors: errno of mmap or mremap; it is then as before.
   Status grow(size_t bytes);
+  /// Gives the memory behind the first `bytes` back to the system, in whole pages. It stays
+  /// reserved, and is zeros again where it is used.
+  void give_back(size_t bytes);
 
  private:
   std::span<std::byte> bytes_{};

@@ -11,6 +11,24 @@
 #include "argosy/ps/table_files.h"
 
 namespace argosy::ps {
+namespace {
+
+/// Appends the ids of the table in that shard.
+void append_ids(std::span<const RowsPushed> rows,
+                uint32_t table,
+                size_t shard,
+                std::vector<uint64_t>& to) {
+  for (const RowsPushed& one : rows) {
+    if (one.table == table) {
+      const auto begin = std::accumulate(
+          one.counts.begin(), one.counts.begin() + static_cast<ptrdiff_t>(shard), size_t{0});
+      std::ranges::copy(one.ids.as<uint64_t>().subspan(begin, one.counts[shard]),
+                        std::back_inserter(to));
+    }
+  }
+}
+
+}  // namespace
 
 Partition::Partition(TableSet tables, const PartitionOptions& options)
     : tables_(std::move(tables)),
@@ -18,13 +36,14 @@ Partition::Partition(TableSet tables, const PartitionOptions& options)
       threads_(options.threads != nullptr ? options.threads
                                           : std::make_shared<const ShardThreads>(1)),
       range_(shards_of(options.number, options.count)),
+      spill_(options.spill == nullptr ? nullptr : std::make_shared<SpillPart>(options.spill)),
       pace_(static_cast<size_t>(options.workers)),
       upkeeps_(static_cast<size_t>(options.workers)),
       collected_(static_cast<size_t>(options.workers)) {
   for (const SparseOptions& table : tables_.sparse) {
     std::vector<RowTable>& shards = sparse_.emplace_back();
     for (int s = 0; s < range_.count(); ++s) {
-      shards.emplace_back(table);
+      shards.emplace_back(table, spill_);
     }
   }
   const std::vector<int> shards = dense_shards(tables_.dense);
@@ -60,6 +79,7 @@ void Partition::restore(int shard, uint32_t table, const SavedRows& rows) {
                options_.number,
                shard,
                table);
+  make_room();
   this->shard(table, shard).restore(rows);
 }
 
@@ -142,20 +162,56 @@ RowTable& Partition::shard(uint32_t table, int shard) {
   return sparse_[table][static_cast<size_t>(shard - range_.first)];
 }
 
-size_t Partition::rows(uint32_t table) const {
-  size_t rows = 0;
+TableStat Partition::stat(uint32_t table) const {
+  TableStat all{.name = tables_.sparse[table].name};
   for (const RowTable& shard : sparse_[table]) {
-    rows += shard.rows();
+    all.add({.rows = shard.rows(),
+             .bytes = shard.bytes(),
+             .disk_rows = shard.rows_on_disk(),
+             .disk_bytes = shard.disk_bytes()});
   }
-  return rows;
+  return all;
 }
 
-size_t Partition::bytes(uint32_t table) const {
-  size_t bytes = 0;
-  for (const RowTable& shard : sparse_[table]) {
-    bytes += shard.bytes();
+/// Of each table, in proportion to what it has in memory.
+void Partition::make_room() {
+  if (spill_ == nullptr) {
+    return;
   }
-  return bytes;
+  const double share = spill_->excess();
+  for (std::vector<RowTable>& shards : sparse_) {
+    for (RowTable& shard : shards) {
+      shard.make_room(share);
+    }
+  }
+}
+
+void Partition::prepare(const PushRequest& request) {
+  if (spill_ == nullptr || request.worker >= pace_.size() ||
+      request.number != pace_.pushes_of(request.worker)) {
+    return;  // push() says what is wrong
+  }
+  check(request);
+  std::vector<const PushRequest*> applied{&request};
+  for (size_t worker = 0; options_.mode == UpdateMode::kSync && worker < pace_.size(); ++worker) {
+    if ((worker == request.worker) != collected_[worker].empty()) {
+      return;  // the step is not whole yet
+    }
+    if (worker != request.worker) {
+      applied.push_back(&collected_[worker].front());
+    }
+  }
+  make_room();
+  std::vector<uint64_t> ids;
+  for (uint32_t table = 0; table < sparse_.size(); ++table) {
+    for (size_t s = 0; s < sparse_[table].size(); ++s) {
+      ids.clear();
+      for (const PushRequest* const one : applied) {
+        append_ids(one->rows, table, s, ids);
+      }
+      sparse_[table][s].bring_back(ids);
+    }
+  }
 }
 
 template <typename Rows>

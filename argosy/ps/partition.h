@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "argosy/ps/requests.h"
+#include "argosy/ps/row_spill.h"
 #include "argosy/ps/row_table.h"
 #include "argosy/ps/shard_threads.h"
 #include "argosy/ps/shards.h"
@@ -38,6 +39,7 @@ struct PartitionOptions {
   std::string replay{};
   /// For the shards of a batch; nullptr: the caller's thread alone. Changes no bit.
   std::shared_ptr<const ShardThreads> threads{};
+  std::shared_ptr<RowSpill> spill{};  ///< nullptr: all rows stay in memory
 };
 
 /// What a partition knows beside rows and parameters.
@@ -61,6 +63,9 @@ class Partition final {
   /// Sets the dense parameters that lie here, in their order.
   /// Errors: UsageError after a push, or for another number of them.
   void set_dense(std::span<const float> values);
+  /// Makes room in memory and reads from disk what the push() of this request needs, so that the
+  /// push meets no error of the disk. Errors: DiskError, UsageError; no number has changed then.
+  void prepare(const PushRequest& request);
   /// Takes a push; one that was taken before changes nothing.
   /// Errors: UsageError for one that does not fit the tables, or of which an earlier one is
   /// missing. It is then not applied.
@@ -69,7 +74,7 @@ class Partition final {
   [[nodiscard]] bool must_wait(const PullRequest& request) const;
   /// Returns how many floats a pull gives. Errors: UsageError for one that does not fit the tables.
   [[nodiscard]] size_t size_of(const PullRequest& request) const;
-  /// Writes what a pull gives.
+  /// Writes what a pull gives. Errors: DiskError.
   void pull(const PullRequest& request, std::span<float> out) const;
 
   /// Of each of dense().
@@ -80,7 +85,7 @@ class Partition final {
   [[nodiscard]] bool is_fresh() const;
 
   /// Puts rows of a shard, or dense parameters, in their place.
-  /// Errors: UsageError for what does not lie here; a part of it may be there then.
+  /// Errors: UsageError for what does not lie here, DiskError; a part of it may be there then.
   void restore(int shard, uint32_t table, const SavedRows& rows);
   void restore(std::span<const SavedDense> dense);
   /// Puts all of a checkpoint that lies here in its place. Errors: UsageError after a push;
@@ -96,8 +101,7 @@ class Partition final {
   [[nodiscard]] const std::vector<size_t>& dense() const { return dense_here_; }
   [[nodiscard]] RowTable& shard(uint32_t table, int shard);
   /// Of a sparse table, here.
-  [[nodiscard]] size_t rows(uint32_t table) const;
-  [[nodiscard]] size_t bytes(uint32_t table) const;
+  [[nodiscard]] TableStat stat(uint32_t table) const;
   /// Returns how many pushes of the worker it has.
   [[nodiscard]] uint64_t pushes_of(uint32_t worker) const { return pace_.pushes_of(worker); }
   /// Returns how many of them were no step of a training.
@@ -112,6 +116,7 @@ class Partition final {
  private:
   void check_fresh() const;
   void check(const PushRequest& request) const;
+  void make_room();
   template <typename Rows>
   void check_ids(const Rows& rows) const;
   void apply(std::span<const PushRequest* const> of_workers);
@@ -130,6 +135,7 @@ class Partition final {
   const PartitionOptions options_;
   const std::shared_ptr<const ShardThreads> threads_;
   const ShardRange range_;
+  const std::shared_ptr<SpillPart> spill_;       ///< nullptr: all rows stay in memory
   std::vector<std::vector<RowTable>> sparse_{};  ///< by table, then shard
   std::vector<size_t> dense_here_{};
   std::vector<DenseNumbers> dense_{};

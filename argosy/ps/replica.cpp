@@ -10,6 +10,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
+#include "argosy/ps/spill_folder.h"
 
 namespace argosy::ps {
 namespace {
@@ -167,8 +168,12 @@ std::vector<Replica::Answer> Replica::take_those_that_may() {
         continue;
       }
       note(entry_of(one->request));
-      partition_->pull(one->request, one->values.as<float>());
-      answers.push_back({std::move(one->reply), std::move(one->values)});
+      try {
+        partition_->pull(one->request, one->values.as<float>());
+        answers.push_back({std::move(one->reply), std::move(one->values)});
+      } catch (const DiskError&) {  // it is no matter of whoever pushed
+        one->reply.fail(std::current_exception());
+      }
       one = waiting_.erase(one);
       goes_on = replay_ != nullptr;  // another one's turn may have come
     }
@@ -247,6 +252,7 @@ void Replica::push(const PushRequest& request, const ServerLinks& links) {
 
 /// Half a change would be worse than a server that is gone, whose backup has all of it.
 void Replica::change(const PushRequest& request) {
+  partition_->prepare(request);  // before any change
   try {
     partition_->push(request);
   } catch (const UsageError&) {
@@ -697,11 +703,11 @@ WorkerProgress Replica::progress_of(uint32_t worker) const {
           .upkeeps = partition().upkeeps_of(worker)};
 }
 
-std::vector<std::pair<size_t, size_t>> Replica::rows_and_bytes() const {
+std::vector<TableStat> Replica::stats() const {
   const std::shared_lock lock(mutex_);
-  std::vector<std::pair<size_t, size_t>> all;
+  std::vector<TableStat> all;
   for (uint32_t table = 0; table < tables_.sparse.size(); ++table) {
-    all.emplace_back(partition().rows(table), partition().bytes(table));
+    all.push_back(partition().stat(table));
   }
   return all;
 }

@@ -168,7 +168,7 @@ class Replica final {
   /// True for a primary or a backup, and for what was or becomes one.
   [[nodiscard]] bool has_a_part() const;
   /// Of each sparse table, here.
-  [[nodiscard]] std::vector<std::pair<size_t, size_t>> rows_and_bytes() const;
+  [[nodiscard]] std::vector<TableStat> stats() const;
 
  private:
   struct WaitingPull {

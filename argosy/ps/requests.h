@@ -92,6 +92,23 @@ struct WorkerProgress {
   auto fields() { return std::tie(tables, pushes, upkeeps); }
 };
 
+/// What a server tells of one table.
+struct TableStat {
+  std::string name{};
+  uint64_t rows = 0;
+  uint64_t bytes = 0;       ///< of memory, for rows and ids
+  uint64_t disk_rows = 0;   ///< those of the rows that lie on disk
+  uint64_t disk_bytes = 0;  ///< their numbers, without what the files have beside them
+  auto fields() { return std::tie(name, rows, bytes, disk_rows, disk_bytes); }
+  /// Adds what another server tells of it.
+  void add(const TableStat& other) {
+    rows += other.rows;
+    bytes += other.bytes;
+    disk_rows += other.disk_rows;
+    disk_bytes += other.disk_bytes;
+  }
+};
+
 /// The folder of a checkpoint, which servers and workers see under one path.
 struct FolderRequest {
   uint32_t partition = 0;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "argosy/ps/first_row.h"
@@ -12,29 +13,39 @@ namespace argosy::ps {
 /// thread-safe, but that several threads may call find() at once.
 class RowIndex final {
  public:
-  static constexpr uint32_t kNoRow = 0xfffffffe;  ///< the id is known, and has no row yet
+  static constexpr uint32_t kNoRow = 0xfffffffe;   ///< the id is known, and has no row yet
+  static constexpr uint32_t kOnDisk = 0xfffffffd;  ///< it has a row, which is not in memory
 
   struct Slot {
     uint64_t id = 0;
     uint32_t row = kFree;
     uint32_t sights = 0;  ///< of an id without a row: see Entry
+    [[nodiscard]] bool is_in_memory() const { return row < kOnDisk; }
   };
 
   RowIndex() : slots_(kFewest) {}
 
   /// Returns nullptr when the id is not known.
   [[nodiscard]] const Slot* find(uint64_t id) const;
+  [[nodiscard]] Slot* find(uint64_t id) {
+    return const_cast<Slot*>(std::as_const(*this).find(id));  // NOLINT: of this object
+  }
   /// Returns the id's slot; one that is new has kNoRow. Valid until the next add() or erase().
   [[nodiscard]] Slot& add(uint64_t id);
   void erase(uint64_t id);
   /// Brings the id's slot into the cache.
   void prefetch(uint64_t id) const { __builtin_prefetch(&slots_[home(id)]); }
 
-  /// True when the next new id moves the slots: at most 0.8 of them are taken.
-  [[nodiscard]] bool is_full() const { return 5 * (size_ + 1) > 4 * slots_.size(); }
+  /// True when one of as many new ids moves the slots: at most 0.8 of them are taken.
+  [[nodiscard]] bool is_full(size_t more = 1) const {
+    return 5 * (size_ + more) > 4 * slots_.size();
+  }
   /// Slots by their places; nullptr for a free one.
   [[nodiscard]] size_t places() const { return slots_.size(); }
   [[nodiscard]] const Slot* at(size_t place) const {
+    return slots_[place].row == kFree ? nullptr : &slots_[place];
+  }
+  [[nodiscard]] Slot* at(size_t place) {
     return slots_[place].row == kFree ? nullptr : &slots_[place];
   }
   [[nodiscard]] size_t place_of(const Slot& slot) const {
@@ -43,6 +54,14 @@ class RowIndex final {
 
   [[nodiscard]] size_t size() const { return size_; }
   [[nodiscard]] size_t bytes() const { return slots_.capacity() * sizeof(Slot); }
+  template <typename Visit>
+  void for_each(Visit visit) {
+    for (Slot& slot : slots_) {
+      if (slot.row != kFree) {
+        visit(slot);
+      }
+    }
+  }
   template <typename Visit>
   void for_each(Visit visit) const {
     for (const Slot& slot : slots_) {

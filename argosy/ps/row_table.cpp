@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -18,6 +19,9 @@ namespace {
 
 /// Ids whose slots, then rows, are on their way from memory at once.
 constexpr size_t kWave = 32;
+/// Slots of which a copy of all is made at once, and how many take the time of one read from disk.
+constexpr size_t kSlotsOfAPiece = 65536;
+constexpr size_t kSlotsOfARead = 16;
 
 SparseOptions checked(SparseOptions options) {
   ARGOSY_CHECK(options.dim > 0, "ps.table", "table \"{}\": dim must be 1 or more", options.name);
@@ -32,11 +36,12 @@ SparseOptions checked(SparseOptions options) {
 
 }  // namespace
 
-RowTable::RowTable(SparseOptions options)
+RowTable::RowTable(SparseOptions options, std::shared_ptr<SpillPart> spill)
     : options_(checked(std::move(options))),
       stride_(options_.dim + options_.rule->state_size(options_.dim) +
               (options_.statistics ? kStatistics : 0)),
-      memory_(stride_) {}
+      memory_(stride_),
+      spilled_(spill == nullptr ? nullptr : std::make_unique<SpilledRows>(std::move(spill))) {}
 
 void RowTable::pull(std::span<const uint64_t> ids, std::span<float> out) const {
   ARGOSY_CHECK(out.size() == ids.size() * options_.dim,
@@ -47,6 +52,8 @@ void RowTable::pull(std::span<const uint64_t> ids, std::span<float> out) const {
                ids.size(),
                out.size());
   std::array<const RowIndex::Slot*, kWave> slots{};
+  std::vector<uint64_t> on_disk;
+  std::vector<float*> to_of;
   for (size_t begin = 0; begin < ids.size(); begin += kWave) {
     const size_t count = std::min(kWave, ids.size() - begin);
     for (size_t i = begin + count; i < std::min(begin + 2 * kWave, ids.size()); ++i) {
@@ -54,20 +61,28 @@ void RowTable::pull(std::span<const uint64_t> ids, std::span<float> out) const {
     }
     for (size_t i = 0; i < count; ++i) {
       slots[i] = index_.find(ids[begin + i]);
-      if (slots[i] != nullptr && slots[i]->row != RowIndex::kNoRow) {
+      if (slots[i] != nullptr && slots[i]->is_in_memory()) {
         memory_.prefetch(slots[i]->row);
       }
     }
     for (size_t i = 0; i < count; ++i) {
       const std::span<float> to = out.subspan((begin + i) * options_.dim, options_.dim);
-      if (slots[i] != nullptr && slots[i]->row != RowIndex::kNoRow) {
+      if (slots[i] != nullptr && slots[i]->is_in_memory()) {
         copy_row(to.data(), memory_.at(slots[i]->row), options_.dim);
+      } else if (slots[i] != nullptr && slots[i]->row == RowIndex::kOnDisk) {
+        on_disk.push_back(ids[begin + i]);
+        to_of.push_back(to.data());
       } else if (options_.entry.waits()) {
         std::ranges::fill(to, 0.0F);
       } else {
         draw_first_row(options_.seed, ids[begin + i], options_.initial_range, to);
       }
     }
+  }
+  if (!on_disk.empty()) {
+    spilled_->read(on_disk, [&](size_t i, std::span<float> row, uint32_t /*shrinks*/) {
+      copy_row(to_of[i], row.data(), options_.dim);
+    });
   }
 }
 
@@ -113,6 +128,7 @@ void RowTable::push(const RowPush& push) {
     }
     options_.rule->update(std::span(updates).first(found), options_.dim, push.lr);
   }
+  count_bytes();
 }
 
 void RowTable::add(std::span<const uint64_t> ids, std::span<const float> differences) {
@@ -127,6 +143,82 @@ void RowTable::add(std::span<const uint64_t> ids, std::span<const float> differe
       }
     }
   }
+  count_bytes();
+}
+
+void RowTable::bring_back(std::span<const uint64_t> ids) {
+  if (spilled_ == nullptr) {
+    return;
+  }
+  std::vector<uint64_t> on_disk;
+  size_t unknown = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i + kWave < ids.size()) {
+      index_.prefetch(ids[i + kWave]);
+    }
+    const RowIndex::Slot* const slot = index_.find(ids[i]);
+    unknown += slot == nullptr ? 1 : 0;
+    if (slot != nullptr && slot->row == RowIndex::kOnDisk) {
+      on_disk.push_back(ids[i]);
+    }
+  }
+  if (!copies_.empty() && index_.is_full(unknown)) {
+    copy_the_rest();
+  }
+  std::ranges::sort(on_disk);  // several workers may push to one id
+  on_disk.erase(std::unique(on_disk.begin(), on_disk.end()), on_disk.end());
+  read_spilled(on_disk, [&](size_t i, std::span<float> row) {
+    const uint32_t here = take_row();
+    std::ranges::copy(row, memory_.at(here));
+    index_.find(on_disk[i])->row = here;
+    spilled_->came_back();
+  });
+  count_bytes();
+}
+
+void RowTable::make_room(double share) {
+  if (spilled_ == nullptr || share <= 0) {
+    return;
+  }
+  const auto wanted = std::ceil(share * static_cast<double>(memory_.taken()));
+  spilled_->evict(static_cast<size_t>(wanted), index_, memory_, shrinks_);
+  if (memory_.is_loose()) {
+    memory_.close_up([this](const auto& visit) {
+      index_.for_each([&](RowIndex::Slot& slot) {
+        if (slot.is_in_memory()) {
+          visit(slot.row);
+        }
+      });
+    });
+  }
+  count_bytes();
+}
+
+void RowTable::read_spilled(
+    std::span<const uint64_t> ids,
+    const std::function<void(size_t i, std::span<float> row)>& visit) const {
+  if (ids.empty()) {
+    return;
+  }
+  spilled_->read(ids, [&](size_t i, std::span<float> row, uint32_t shrinks) {
+    for (; options_.statistics && shrinks != shrinks_; ++shrinks) {
+      decay(statistics_of(row.data()));
+    }
+    visit(i, row);
+  });
+}
+
+size_t RowTable::count_on_disk(std::span<const uint64_t> ids) const {
+  return static_cast<size_t>(std::ranges::count_if(ids, [&](uint64_t id) {
+    const RowIndex::Slot* const slot = index_.find(id);
+    return slot != nullptr && slot->row == RowIndex::kOnDisk;
+  }));
+}
+
+void RowTable::count_bytes() {
+  if (spilled_ != nullptr) {
+    spilled_->count(index_, memory_);
+  }
 }
 
 std::optional<uint32_t> RowTable::row_for(const Entry::Push& push) {
@@ -138,18 +230,21 @@ std::optional<uint32_t> RowTable::row_for(const Entry::Push& push) {
     slot.row = make_row(push.id);
     slot.sights = 0;
   }
+  if (spilled_ != nullptr) {
+    spilled_->use(slot.row);
+  }
   return slot.row;
 }
 
 RowIndex::Slot& RowTable::slot_for(uint64_t id) {
-  if (copies_.empty()) {
-    return index_.add(id);
-  }
-  if (index_.is_full()) {
+  if (!copies_.empty() && index_.is_full()) {
     copy_the_rest();
   }
   const size_t known = index_.size();
   RowIndex::Slot& slot = index_.add(id);
+  if (slot.row == RowIndex::kOnDisk) {
+    bring_back({&id, 1});
+  }
   for (const std::unique_ptr<RowSnapshot>& copy : copies_) {
     if (index_.place_of(slot) < copy->next) {
       continue;  // it is copied already
@@ -165,8 +260,8 @@ RowIndex::Slot& RowTable::slot_for(uint64_t id) {
   return slot;
 }
 
-uint32_t RowTable::make_row(uint64_t id) {
-  ARGOSY_CHECK(memory_.taken() < RowIndex::kNoRow,
+uint32_t RowTable::take_row() {
+  ARGOSY_CHECK(memory_.taken() < RowIndex::kOnDisk,
                "ps.table",
                "table \"{}\" has {} rows in one shard: more than it can number",
                options_.name,
@@ -179,7 +274,11 @@ uint32_t RowTable::make_row(uint64_t id) {
                             memory_.taken() + 1,
                             taken.failure().what));
   }
-  const uint32_t row = *taken;
+  return *taken;
+}
+
+uint32_t RowTable::make_row(uint64_t id) {
+  const uint32_t row = take_row();
   draw_first_row(options_.seed, id, options_.initial_range, {memory_.at(row), options_.dim});
   std::span<float> state(state_at(row), state_size());
   options_.rule->begin(state.first(options_.rule->state_size(options_.dim)));
@@ -190,7 +289,7 @@ uint32_t RowTable::make_row(uint64_t id) {
 }
 
 void RowTable::note(uint32_t row, float shows, float clicks) {
-  float* const kept = memory_.at(row) + stride_ - kStatistics;
+  float* const kept = statistics_of(memory_.at(row));
   kept[0] += shows;
   kept[1] += clicks;
   kept[2] = static_cast<float>(day_);
@@ -206,27 +305,54 @@ size_t RowTable::shrink() {
                "table \"{}\" keeps no shows and clicks: set SparseOptions::statistics",
                options_.name);
   copy_the_rest();
-  const ShrinkOptions& shrink = options_.shrink;
-  std::vector<uint64_t> dropped;
+  std::vector<uint64_t> on_disk;
   index_.for_each([&](const RowIndex::Slot& slot) {
-    if (slot.row == RowIndex::kNoRow) {
-      return;
+    if (slot.row == RowIndex::kOnDisk) {
+      on_disk.push_back(slot.id);
     }
-    float* const kept = memory_.at(slot.row) + stride_ - kStatistics;
-    kept[0] *= shrink.show_click_decay;
-    kept[1] *= shrink.show_click_decay;
-    const float score = (kept[0] - kept[1]) * shrink.nonclick + kept[1] * shrink.click;
-    if (score < shrink.delete_score ||
-        static_cast<float>(day_) - kept[2] > static_cast<float>(shrink.delete_after_unseen_days)) {
-      dropped.push_back(slot.id);
+  });
+  std::vector<uint64_t> dropped;
+  read_spilled(on_disk, [&](size_t i, std::span<float> row) {
+    decay(statistics_of(row.data()));  // of a copy: see shrinks_
+    if (is_over(statistics_of(row.data()))) {
+      dropped.push_back(on_disk[i]);
+    }
+  });
+  if (!dropped.empty()) {
+    spilled_->drop(dropped);
+  }
+  ++shrinks_;
+  index_.for_each([&](const RowIndex::Slot& slot) {
+    if (slot.is_in_memory()) {
+      decay(statistics_of(memory_.at(slot.row)));
+      if (is_over(statistics_of(memory_.at(slot.row)))) {
+        dropped.push_back(slot.id);
+      }
     }
   });
   std::ranges::sort(dropped);  // so that rows are used again in one order, however the index lies
   for (const uint64_t id : dropped) {
-    memory_.give_back(index_.find(id)->row);
+    if (const RowIndex::Slot* const slot = index_.find(id); slot->is_in_memory()) {
+      memory_.give_back(slot->row);
+    }
     index_.erase(id);
   }
+  count_bytes();
   return dropped.size();
+}
+
+void RowTable::decay(float* statistics) const {
+  statistics[0] *= options_.shrink.show_click_decay;
+  statistics[1] *= options_.shrink.show_click_decay;
+}
+
+/// True for a row that shrink() drops.
+bool RowTable::is_over(const float* statistics) const {
+  const ShrinkOptions& shrink = options_.shrink;
+  const float score =
+      (statistics[0] - statistics[1]) * shrink.nonclick + statistics[1] * shrink.click;
+  return score < shrink.delete_score || static_cast<float>(day_) - statistics[2] >
+                                            static_cast<float>(shrink.delete_after_unseen_days);
 }
 
 RowSnapshot& RowTable::freeze() {
@@ -239,10 +365,25 @@ void RowTable::unfreeze(const RowSnapshot& copy) {
 
 bool RowTable::copy_frozen(RowSnapshot& copy, size_t slots) const {
   const size_t all = index_.places();
-  for (; slots > 0 && copy.next < all; ++copy.next, --slots) {
+  size_t end = copy.next;
+  std::vector<uint64_t> on_disk;
+  for (; slots > 0 && end < all; ++end) {
+    const RowIndex::Slot* const slot = index_.at(end);
+    const bool is_on_disk = slot != nullptr && slot->row == RowIndex::kOnDisk;
+    if (is_on_disk) {
+      on_disk.push_back(slot->id);
+    }
+    slots -= std::min(slots, is_on_disk ? kSlotsOfARead : 1);
+  }
+  std::vector<float> read;  // before anything is copied, so that it can be done again
+  read_spilled(on_disk, [&](size_t /*i*/, std::span<float> row) {
+    read.insert(read.end(), row.begin(), row.end());
+  });
+  const float* from_disk = read.data();
+  for (; copy.next < end; ++copy.next) {
     if (copy.next + kWave < all) {
       const RowIndex::Slot* const ahead = index_.at(copy.next + kWave);
-      if (ahead != nullptr && ahead->row != RowIndex::kNoRow) {
+      if (ahead != nullptr && ahead->is_in_memory()) {
         __builtin_prefetch(memory_.at(ahead->row));
       }
     }
@@ -252,6 +393,9 @@ bool RowTable::copy_frozen(RowSnapshot& copy, size_t slots) const {
     }
     if (slot->row == RowIndex::kNoRow) {
       copy.copy_waiting(slot->id, slot->sights);
+    } else if (slot->row == RowIndex::kOnDisk) {
+      copy.copy_row(slot->id, from_disk);
+      from_disk += stride_;
     } else {
       copy.copy_row(slot->id, memory_.at(slot->row));
     }
@@ -264,7 +408,8 @@ bool RowTable::copy_frozen(RowSnapshot& copy, size_t slots) const {
 
 void RowTable::copy_the_rest() {
   for (const std::unique_ptr<RowSnapshot>& copy : copies_) {
-    (void)copy_frozen(*copy, index_.places());
+    while (!copy_frozen(*copy, kSlotsOfAPiece)) {
+    }
   }
 }
 
@@ -296,6 +441,7 @@ void RowTable::restore(const SavedRows& saved) {
     slot_for(saved.waiting[i]).sights = saved.sights[i];
   }
   day_ = saved.day.empty() ? 0 : saved.day.front();
+  count_bytes();
 }
 
 }  // namespace argosy::ps

@@ -478,8 +478,7 @@ std::vector<TableStat> TableClient::stats() {
   for (const std::string& server : living_servers()) {
     const auto theirs = agent_.call<std::vector<TableStat>>({server, options_.timeout}, "ps/stats");
     for (size_t i = 0; i < std::min(all.size(), theirs.size()); ++i) {
-      all[i].rows += theirs[i].rows;
-      all[i].bytes += theirs[i].bytes;
+      all[i].add(theirs[i]);
     }
   }
   return all;

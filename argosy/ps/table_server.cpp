@@ -29,6 +29,11 @@ TableServer::TableServer(const TableSet& tables, TableServerOptions options)
                servers,
                options_.workers);
   const auto threads = std::make_shared<const ShardThreads>(options_.threads);
+  const std::shared_ptr<RowSpill> spill =
+      options_.memory_limit == 0
+          ? nullptr
+          : std::make_shared<RowSpill>(SpillOptions{.memory_limit = options_.memory_limit,
+                                                    .directory = options_.spill_directory});
   for (int number = 0; number < servers; ++number) {
     replicas_.push_back(std::make_unique<Replica>(
         tables_,
@@ -39,7 +44,8 @@ TableServer::TableServer(const TableSet& tables, TableServerOptions options)
                          .staleness = options_.staleness,
                          .record = options_.record,
                          .replay = options_.replay,
-                         .threads = threads},
+                         .threads = threads,
+                         .spill = spill},
         options_.server,
         View{.epoch = 1,
              .primary = number,
@@ -220,10 +226,9 @@ std::vector<TableStat> TableServer::stats() const {
     if (!replica->is_primary()) {
       continue;
     }
-    const auto counts = replica->rows_and_bytes();
+    const std::vector<TableStat> here = replica->stats();
     for (size_t table = 0; table < all.size(); ++table) {
-      all[table].rows += counts[table].first;
-      all[table].bytes += counts[table].second;
+      all[table].add(here[table]);
     }
   }
   return all;

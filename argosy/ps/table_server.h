@@ -1,12 +1,12 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include "argosy/base/deadline.h"
@@ -17,14 +17,6 @@
 #include "argosy/rpc/functions.h"
 
 namespace argosy::ps {
-
-/// What a server tells of one table.
-struct TableStat {
-  std::string name{};
-  uint64_t rows = 0;
-  uint64_t bytes = 0;
-  auto fields() { return std::tie(name, rows, bytes); }
-};
 
 struct TableServerOptions {
   std::vector<std::string> servers{};  ///< names of the servers' agents, in their order
@@ -41,6 +33,10 @@ struct TableServerOptions {
   /// A folder with such a record: the run takes pushes and answers pulls in that order, and so
   /// comes to the same bits, with as many servers and workers. It keeps no backups.
   std::string replay{};
+  /// Bytes that rows and their ids may take in this process; others go to disk. 0: all stay in
+  /// memory. See SpillOptions, also for the directory.
+  size_t memory_limit = 0;
+  std::string spill_directory{};
   int threads = 1;  ///< for the rows of a large batch
 };
 
@@ -55,7 +51,7 @@ struct TableServerOptions {
 ///     agent.shutdown();
 class TableServer final {
  public:
-  /// Errors: UsageError for options that cannot be.
+  /// Errors: UsageError for options that cannot be; DiskError.
   TableServer(const TableSet& tables, TableServerOptions options);
   ~TableServer();
   TableServer(const TableServer&) = delete;

@@ -150,17 +150,19 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
   const int threads = options_.threads > 0 ? options_.threads : at::get_num_threads();
   rpc::Functions functions;
   if (is_server()) {
-    server_ = std::make_unique<TableServer>(tables_,
-                                            TableServerOptions{.servers = servers_,
-                                                               .server = options_.roles.index,
-                                                               .workers = options_.roles.workers,
-                                                               .worker_names = workers,
-                                                               .mode = options_.mode,
-                                                               .staleness = options_.staleness,
-                                                               .backup = options_.backup,
-                                                               .record = options_.record,
-                                                               .replay = options_.replay,
-                                                               .threads = threads});
+    server_ = std::make_unique<TableServer>(
+        tables_,
+        TableServerOptions{.servers = servers_,
+                           .server = options_.roles.index,
+                           .workers = options_.roles.workers,
+                           .worker_names = workers,
+                           .mode = options_.mode,
+                           .staleness = options_.staleness,
+                           .backup = options_.backup,
+                           .record = options_.record,
+                           .replay = options_.replay,
+                           .memory_limit = options_.memory_limit,
+                           .spill_directory = options_.spill_directory});
     server_->serve(functions);
   }
   agent_ = std::make_unique<rpc::Agent>(agent_options(options_), functions);

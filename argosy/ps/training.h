@@ -45,6 +45,14 @@ struct TrainingOptions {
   /// A folder with such a record. The training comes to the bits of the one that was recorded, if
   /// it has as many servers and workers and begins as that one did. No backups are kept.
   std::string replay{};
+  /// Bytes of memory that rows of embeddings and their ids may take in each server; rows that were
+  /// not pushed to for longest then lie on disk, and come back when they are. No result changes.
+  /// The disk's cache is a quarter of it, and the rows of one push come on top. 0: all stay in
+  /// memory.
+  size_t memory_limit = 0;
+  /// A folder on a disk of the servers' machines, where each makes one for itself, which goes with
+  /// it. Empty: the system's folder for temporary files.
+  std::string spill_directory{};
   /// Of this process, for the rows of a large batch. 0: as many as an operator has.
   int threads = 0;
   rpc::AgentOptions agent{};  ///< how the processes meet; name, rank and world_size are set
@@ -122,7 +130,7 @@ class ServedTraining final {
   /// sees any more; see ShrinkOptions. In kSync all workers call it, in other modes one.
   void set_day(int32_t day) { client_->set_day(day); }
   void shrink() { client_->shrink(); }
-  /// Returns rows and memory of each embedding's table.
+  /// Returns rows and memory of each embedding's table, and what of it lies on disk.
   [[nodiscard]] std::vector<TableStat> stats() { return client_->stats(); }
 
  private:

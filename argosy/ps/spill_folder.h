@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+
+#include "argosy/base/error.h"
+#include "argosy/os/fd.h"
+
+namespace argosy::ps {
+
+/// The disk to which rows go does not take them, or does not give them back. The message names the
+/// folder and says what to do.
+class DiskError final : public Error {
+ public:
+  /// "FOLDER: cannot WHAT: WHY."
+  DiskError(const std::string& folder, const std::string& what, const std::string& why);
+};
+
+/// A folder that this process alone uses, and that goes with this object. It is locked as long:
+/// those that killed processes have left in the same directory are found by their free locks, and
+/// removed when the next one is made.
+class SpillFolder final {
+ public:
+  /// `directory`: where it is made, and made itself if needed; empty: the system's folder for
+  /// temporary files. Errors: DiskError.
+  explicit SpillFolder(const std::string& directory);
+  ~SpillFolder();
+  SpillFolder(const SpillFolder&) = delete;
+  SpillFolder& operator=(const SpillFolder&) = delete;
+  SpillFolder(SpillFolder&&) = delete;
+  SpillFolder& operator=(SpillFolder&&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  os::UniqueFd lock_{};
+};
+
+}  // namespace argosy::ps
