@@ -362,11 +362,11 @@ TEST_F(Requests, ThatDoNotFitAreRefusedAndChangeNothing) {
   const RowsPushed once = rows({good}, {1}, kDim);
   EXPECT_THAT(refused({.rows = {once, once}}), HasSubstr("two gradients in one push"));
   EXPECT_EQ(refused({.rows = {rows({good}, {1}, kDim)}}), "");
-  EXPECT_EQ(partition_.rows(0), 0U) << "the other worker has not pushed yet";
+  EXPECT_EQ(partition_.stat(0).rows, 0U) << "the other worker has not pushed yet";
   EXPECT_EQ(refused({.rows = {rows({good}, {1}, kDim)}}), "") << "a push that came already";
   partition_.push({.worker = 1});
   EXPECT_EQ(partition_.updates(), 1U);
-  EXPECT_EQ(partition_.rows(0), 1U);
+  EXPECT_EQ(partition_.stat(0).rows, 1U);
 }
 
 // -- IdDeal, RowSum
