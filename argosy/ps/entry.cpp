@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 
 #include "argosy/base/check.h"
 #include "argosy/ps/first_row.h"
@@ -10,10 +11,10 @@
 namespace argosy::ps {
 
 Entry Entry::count(int64_t pushes) {
-  constexpr int64_t kMost = int64_t{1} << 31;
+  constexpr int64_t kMost = int64_t{1} << 30;
   ARGOSY_CHECK(pushes >= 0 && pushes <= kMost,
                "ps.entry",
-               "the number of pushes must be 0 to 2^31, got {}",
+               "the number of pushes must be 0 to 2^30, got {}",
                pushes);
   Entry entry;
   entry.kind_ = pushes <= 1 ? Kind::kAlways : Kind::kCount;
@@ -47,11 +48,13 @@ bool Entry::admits(const Push& push, uint32_t& sights) const {
       return ++sights >= pushes_;
     case Kind::kProbability: {
       constexpr uint64_t kNotOfTheWeights = uint64_t{1} << 63U;
-      return RowDraws(push.seed, push.id).unit(kNotOfTheWeights + sights++) < probability_;
+      const uint64_t number = kNotOfTheWeights + sights;
+      sights = sights < kMostSights ? sights + 1 : 0;
+      return RowDraws(push.seed, push.id).unit(number) < probability_;
     }
     case Kind::kShowClick: {
-      const float score = std::bit_cast<float>(sights) +
-                          (push.shows - push.clicks) * score_.nonclick + push.clicks * score_.click;
+      const float now = (push.shows - push.clicks) * score_.nonclick + push.clicks * score_.click;
+      const float score = std::fmax(std::bit_cast<float>(sights) + now, 0.0F);  // 0 for NaN too
       sights = std::bit_cast<uint32_t>(score);
       return score >= score_.score;
     }

@@ -11,12 +11,13 @@ class Entry final {
  public:
   /// At the first push.
   Entry() = default;
-  /// At the push of that number. Errors: UsageError for less than 0.
+  /// At the push of that number. Errors: UsageError for less than 0 or more than 2³⁰.
   [[nodiscard]] static Entry count(int64_t pushes);
   /// At each push with that probability, drawn from the table's seed, the id and the number of the
   /// push. Errors: UsageError for a number that is not in (0, 1).
   [[nodiscard]] static Entry probability(double probability);
-  /// When (shows − clicks)·nonclick + clicks·click of its pushes reaches `score`.
+  /// When (shows − clicks)·nonclick + clicks·click of its pushes reaches `score`. A sum below 0
+  /// counts as 0.
   struct ShowClickOptions {
     float score = 10;       ///< Paddle's `sparse_embedx_threshold`
     float nonclick = 0.1F;  ///< `sparse_nonclk_coeff`
@@ -33,6 +34,7 @@ class Entry final {
     float clicks = 0;
   };
   [[nodiscard]] bool admits(const Push& push, uint32_t& sights) const;
+  static constexpr uint32_t kMostSights = 0x7ffffffd;
   /// True if ids without a row are possible.
   [[nodiscard]] bool waits() const { return kind_ != Kind::kAlways; }
   /// "at push 3"; "" where no id waits.

@@ -9,18 +9,44 @@
 
 namespace argosy::ps {
 
-/// Where the row of each id lies: a hash table with open addressing, 16 bytes a slot. Not
+/// Where the row of each id lies: a hash table with open addressing, 12 bytes a slot. Not
 /// thread-safe, but that several threads may call find() at once.
 class RowIndex final {
  public:
-  static constexpr uint32_t kNoRow = 0xfffffffe;   ///< the id is known, and has no row yet
-  static constexpr uint32_t kOnDisk = 0xfffffffd;  ///< it has a row, which is not in memory
+  static constexpr uint32_t kMostRows = uint32_t{1} << 31;
 
-  struct Slot {
-    uint64_t id = 0;
-    uint32_t row = kFree;
-    uint32_t sights = 0;  ///< of an id without a row: see Entry
-    [[nodiscard]] bool is_in_memory() const { return row < kOnDisk; }
+  /// An id, and where its row is: in memory, on disk, or nowhere yet.
+  class Slot {
+   public:
+    Slot() = default;
+    /// One that waits for its row.
+    explicit Slot(uint64_t id)
+        : low_(static_cast<uint32_t>(id)),
+          high_(static_cast<uint32_t>(id >> 32U)),
+          where_(kWaits) {}
+
+    [[nodiscard]] uint64_t id() const { return uint64_t{high_} << 32U | low_; }
+    [[nodiscard]] bool is_free() const { return where_ == kFree; }
+    [[nodiscard]] bool is_in_memory() const { return where_ < kWaits; }
+    [[nodiscard]] bool is_on_disk() const { return where_ == kOnDisk; }
+    [[nodiscard]] bool waits() const { return where_ >= kWaits && where_ < kOnDisk; }
+    /// Of one in memory.
+    [[nodiscard]] uint32_t row() const { return where_; }
+    /// Of one that waits: see Entry.
+    [[nodiscard]] uint32_t sights() const { return where_ - kWaits; }
+
+    void set_row(uint32_t row) { where_ = row; }
+    /// At most Entry::kMostSights.
+    void set_sights(uint32_t sights) { where_ = kWaits + sights; }
+    void set_on_disk() { where_ = kOnDisk; }
+
+   private:
+    static constexpr uint32_t kWaits = kMostRows;  ///< and those above it
+    static constexpr uint32_t kOnDisk = 0xfffffffe;
+    static constexpr uint32_t kFree = 0xffffffff;
+    uint32_t low_ = 0;
+    uint32_t high_ = 0;
+    uint32_t where_ = kFree;
   };
 
   RowIndex() : slots_(kFewest) {}
@@ -30,7 +56,8 @@ class RowIndex final {
   [[nodiscard]] Slot* find(uint64_t id) {
     return const_cast<Slot*>(std::as_const(*this).find(id));  // NOLINT: of this object
   }
-  /// Returns the id's slot; one that is new has kNoRow. Valid until the next add() or erase().
+  /// Returns the id's slot; one that is new waits, with no sights. Valid until the next add() or
+  /// erase().
   [[nodiscard]] Slot& add(uint64_t id);
   void erase(uint64_t id);
   /// Brings the id's slot into the cache.
@@ -43,10 +70,10 @@ class RowIndex final {
   /// Slots by their places; nullptr for a free one.
   [[nodiscard]] size_t places() const { return slots_.size(); }
   [[nodiscard]] const Slot* at(size_t place) const {
-    return slots_[place].row == kFree ? nullptr : &slots_[place];
+    return slots_[place].is_free() ? nullptr : &slots_[place];
   }
   [[nodiscard]] Slot* at(size_t place) {
-    return slots_[place].row == kFree ? nullptr : &slots_[place];
+    return slots_[place].is_free() ? nullptr : &slots_[place];
   }
   [[nodiscard]] size_t place_of(const Slot& slot) const {
     return static_cast<size_t>(&slot - slots_.data());
@@ -57,7 +84,7 @@ class RowIndex final {
   template <typename Visit>
   void for_each(Visit visit) {
     for (Slot& slot : slots_) {
-      if (slot.row != kFree) {
+      if (!slot.is_free()) {
         visit(slot);
       }
     }
@@ -65,14 +92,13 @@ class RowIndex final {
   template <typename Visit>
   void for_each(Visit visit) const {
     for (const Slot& slot : slots_) {
-      if (slot.row != kFree) {
+      if (!slot.is_free()) {
         visit(slot);
       }
     }
   }
 
  private:
-  static constexpr uint32_t kFree = 0xffffffff;
   static constexpr size_t kFewest = 16;
 
   [[nodiscard]] size_t home(uint64_t id) const {

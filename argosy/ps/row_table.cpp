@@ -62,14 +62,14 @@ void RowTable::pull(std::span<const uint64_t> ids, std::span<float> out) const {
     for (size_t i = 0; i < count; ++i) {
       slots[i] = index_.find(ids[begin + i]);
       if (slots[i] != nullptr && slots[i]->is_in_memory()) {
-        memory_.prefetch(slots[i]->row);
+        memory_.prefetch(slots[i]->row());
       }
     }
     for (size_t i = 0; i < count; ++i) {
       const std::span<float> to = out.subspan((begin + i) * options_.dim, options_.dim);
       if (slots[i] != nullptr && slots[i]->is_in_memory()) {
-        copy_row(to.data(), memory_.at(slots[i]->row), options_.dim);
-      } else if (slots[i] != nullptr && slots[i]->row == RowIndex::kOnDisk) {
+        copy_row(to.data(), memory_.at(slots[i]->row()), options_.dim);
+      } else if (slots[i] != nullptr && slots[i]->is_on_disk()) {
         on_disk.push_back(ids[begin + i]);
         to_of.push_back(to.data());
       } else if (options_.entry.waits()) {
@@ -158,7 +158,7 @@ void RowTable::bring_back(std::span<const uint64_t> ids) {
     }
     const RowIndex::Slot* const slot = index_.find(ids[i]);
     unknown += slot == nullptr ? 1 : 0;
-    if (slot != nullptr && slot->row == RowIndex::kOnDisk) {
+    if (slot != nullptr && slot->is_on_disk()) {
       on_disk.push_back(ids[i]);
     }
   }
@@ -170,7 +170,7 @@ void RowTable::bring_back(std::span<const uint64_t> ids) {
   read_spilled(on_disk, [&](size_t i, std::span<float> row) {
     const uint32_t here = take_row();
     std::ranges::copy(row, memory_.at(here));
-    index_.find(on_disk[i])->row = here;
+    index_.find(on_disk[i])->set_row(here);
     spilled_->came_back();
   });
   count_bytes();
@@ -186,7 +186,9 @@ void RowTable::make_room(double share) {
     memory_.close_up([this](const auto& visit) {
       index_.for_each([&](RowIndex::Slot& slot) {
         if (slot.is_in_memory()) {
-          visit(slot.row);
+          uint32_t row = slot.row();
+          visit(row);
+          slot.set_row(row);
         }
       });
     });
@@ -211,7 +213,7 @@ void RowTable::read_spilled(
 size_t RowTable::count_on_disk(std::span<const uint64_t> ids) const {
   return static_cast<size_t>(std::ranges::count_if(ids, [&](uint64_t id) {
     const RowIndex::Slot* const slot = index_.find(id);
-    return slot != nullptr && slot->row == RowIndex::kOnDisk;
+    return slot != nullptr && slot->is_on_disk();
   }));
 }
 
@@ -223,17 +225,18 @@ void RowTable::count_bytes() {
 
 std::optional<uint32_t> RowTable::row_for(const Entry::Push& push) {
   RowIndex::Slot& slot = slot_for(push.id);
-  if (slot.row == RowIndex::kNoRow) {
-    if (!options_.entry.admits(push, slot.sights)) {
+  if (slot.waits()) {
+    uint32_t sights = slot.sights();
+    if (!options_.entry.admits(push, sights)) {
+      slot.set_sights(sights);
       return std::nullopt;
     }
-    slot.row = make_row(push.id);
-    slot.sights = 0;
+    slot.set_row(make_row(push.id));
   }
   if (spilled_ != nullptr) {
-    spilled_->use(slot.row);
+    spilled_->use(slot.row());
   }
-  return slot.row;
+  return slot.row();
 }
 
 RowIndex::Slot& RowTable::slot_for(uint64_t id) {
@@ -242,7 +245,7 @@ RowIndex::Slot& RowTable::slot_for(uint64_t id) {
   }
   const size_t known = index_.size();
   RowIndex::Slot& slot = index_.add(id);
-  if (slot.row == RowIndex::kOnDisk) {
+  if (slot.is_on_disk()) {
     bring_back({&id, 1});
   }
   for (const std::unique_ptr<RowSnapshot>& copy : copies_) {
@@ -251,17 +254,17 @@ RowIndex::Slot& RowTable::slot_for(uint64_t id) {
     }
     if (index_.size() > known) {
       copy->keep_absent(id);
-    } else if (slot.row == RowIndex::kNoRow) {
-      copy->keep_waiting(id, slot.sights);
+    } else if (slot.waits()) {
+      copy->keep_waiting(id, slot.sights());
     } else {
-      copy->keep_row(id, memory_.at(slot.row));
+      copy->keep_row(id, memory_.at(slot.row()));
     }
   }
   return slot;
 }
 
 uint32_t RowTable::take_row() {
-  ARGOSY_CHECK(memory_.taken() < RowIndex::kOnDisk,
+  ARGOSY_CHECK(memory_.taken() < RowIndex::kMostRows,
                "ps.table",
                "table \"{}\" has {} rows in one shard: more than it can number",
                options_.name,
@@ -307,8 +310,8 @@ size_t RowTable::shrink() {
   copy_the_rest();
   std::vector<uint64_t> on_disk;
   index_.for_each([&](const RowIndex::Slot& slot) {
-    if (slot.row == RowIndex::kOnDisk) {
-      on_disk.push_back(slot.id);
+    if (slot.is_on_disk()) {
+      on_disk.push_back(slot.id());
     }
   });
   std::vector<uint64_t> dropped;
@@ -324,16 +327,16 @@ size_t RowTable::shrink() {
   ++shrinks_;
   index_.for_each([&](const RowIndex::Slot& slot) {
     if (slot.is_in_memory()) {
-      decay(statistics_of(memory_.at(slot.row)));
-      if (is_over(statistics_of(memory_.at(slot.row)))) {
-        dropped.push_back(slot.id);
+      decay(statistics_of(memory_.at(slot.row())));
+      if (is_over(statistics_of(memory_.at(slot.row())))) {
+        dropped.push_back(slot.id());
       }
     }
   });
   std::ranges::sort(dropped);  // so that rows are used again in one order, however the index lies
   for (const uint64_t id : dropped) {
     if (const RowIndex::Slot* const slot = index_.find(id); slot->is_in_memory()) {
-      memory_.give_back(slot->row);
+      memory_.give_back(slot->row());
     }
     index_.erase(id);
   }
@@ -369,9 +372,9 @@ bool RowTable::copy_frozen(RowSnapshot& copy, size_t slots) const {
   std::vector<uint64_t> on_disk;
   for (; slots > 0 && end < all; ++end) {
     const RowIndex::Slot* const slot = index_.at(end);
-    const bool is_on_disk = slot != nullptr && slot->row == RowIndex::kOnDisk;
+    const bool is_on_disk = slot != nullptr && slot->is_on_disk();
     if (is_on_disk) {
-      on_disk.push_back(slot->id);
+      on_disk.push_back(slot->id());
     }
     slots -= std::min(slots, is_on_disk ? kSlotsOfARead : 1);
   }
@@ -384,20 +387,20 @@ bool RowTable::copy_frozen(RowSnapshot& copy, size_t slots) const {
     if (copy.next + kWave < all) {
       const RowIndex::Slot* const ahead = index_.at(copy.next + kWave);
       if (ahead != nullptr && ahead->is_in_memory()) {
-        __builtin_prefetch(memory_.at(ahead->row));
+        __builtin_prefetch(memory_.at(ahead->row()));
       }
     }
     const RowIndex::Slot* const slot = index_.at(copy.next);
     if (slot == nullptr) {
       continue;
     }
-    if (slot->row == RowIndex::kNoRow) {
-      copy.copy_waiting(slot->id, slot->sights);
-    } else if (slot->row == RowIndex::kOnDisk) {
-      copy.copy_row(slot->id, from_disk);
+    if (slot->waits()) {
+      copy.copy_waiting(slot->id(), slot->sights());
+    } else if (slot->is_on_disk()) {
+      copy.copy_row(slot->id(), from_disk);
       from_disk += stride_;
     } else {
-      copy.copy_row(slot->id, memory_.at(slot->row));
+      copy.copy_row(slot->id(), memory_.at(slot->row()));
     }
   }
   if (copy.next >= all) {
@@ -428,17 +431,23 @@ void RowTable::restore(const SavedRows& saved) {
                n);
   for (size_t i = 0; i < n; ++i) {
     RowIndex::Slot& slot = slot_for(saved.ids[i]);
-    if (slot.row == RowIndex::kNoRow) {
-      slot.row = make_row(saved.ids[i]);
+    if (slot.waits()) {
+      slot.set_row(make_row(saved.ids[i]));
     }
-    const uint32_t row = slot.row;
+    const uint32_t row = slot.row();
     std::memcpy(memory_.at(row), &saved.weights[i * options_.dim], options_.dim * sizeof(float));
     std::copy_n(saved.state.begin() + static_cast<ptrdiff_t>(i * state_size()),
                 state_size(),
                 state_at(row));
   }
   for (size_t i = 0; i < saved.waiting.size(); ++i) {
-    slot_for(saved.waiting[i]).sights = saved.sights[i];
+    ARGOSY_CHECK(saved.sights[i] <= Entry::kMostSights,
+                 "ps.table",
+                 "table \"{}\": id {} waits with sights {}, more than there can be",
+                 options_.name,
+                 saved.waiting[i],
+                 saved.sights[i]);
+    slot_for(saved.waiting[i]).set_sights(saved.sights[i]);
   }
   day_ = saved.day.empty() ? 0 : saved.day.front();
   count_bytes();

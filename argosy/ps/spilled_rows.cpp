@@ -29,8 +29,8 @@ std::vector<RowIndex::Slot*> SpilledRows::choose(size_t most, RowIndex& index) {
     if (slot == nullptr || !slot->is_in_memory()) {
       continue;
     }
-    if (slot->row < used_.size() && used_[slot->row]) {
-      used_[slot->row] = false;
+    if (slot->row() < used_.size() && used_[slot->row()]) {
+      used_[slot->row()] = false;
     } else {
       chosen.push_back(slot);
     }
@@ -48,16 +48,18 @@ void SpilledRows::evict(size_t wanted, RowIndex& index, RowMemory& memory, uint3
     }
     std::vector<uint64_t> ids;
     for (const RowIndex::Slot* const slot : slots) {
-      ids.push_back(slot->id);
+      ids.push_back(slot->id());
     }
     part_->disk().put(
         table_,
         ids,
-        [&](size_t i) { return std::span<const float>(memory.at(slots[i]->row), memory.stride()); },
+        [&](size_t i) {
+          return std::span<const float>(memory.at(slots[i]->row()), memory.stride());
+        },
         stamp);
     for (RowIndex::Slot* const slot : slots) {
-      memory.give_back(slot->row);
-      slot->row = RowIndex::kOnDisk;
+      memory.give_back(slot->row());
+      slot->set_on_disk();
     }
     size_ += slots.size();
     wanted -= slots.size();
