@@ -82,6 +82,21 @@ TEST_F(Replays, ComeToTheBitsOfTheRecordedRun) {
   }
 }
 
+TEST_F(Replays, RepeatWhatWasDoneAboutLateGradients) {
+  JobOptions options = three_workers(UpdateMode::kAsync);
+  options.late = {.scales_rates = true, .compensation = 0.1};
+  options.record = folder_;
+  const std::vector<float> recorded = hurry(options);
+  options.replay = std::exchange(options.record, "");
+  for (int i = 0; i < replays(); ++i) {
+    ASSERT_EQ(hurry(options), recorded) << "replay " << i;
+  }
+  for (const LateOptions& less : {LateOptions{.scales_rates = true}, {.compensation = 0.1}}) {
+    options.late = less;
+    EXPECT_NE(hurry(options), recorded) << "nothing was late";
+  }
+}
+
 TEST_F(Replays, TakeSixteenBytesForEachPushAndPull) {
   JobOptions options = three_workers(UpdateMode::kAsync);
   options.record = folder_;

@@ -38,8 +38,9 @@ Partition::Partition(TableSet tables, const PartitionOptions& options)
       range_(shards_of(options.number, options.count)),
       spill_(options.spill == nullptr ? nullptr : std::make_shared<SpillPart>(options.spill)),
       pace_(static_cast<size_t>(options.workers)),
-      upkeeps_(static_cast<size_t>(options.workers)),
+      steps_(static_cast<size_t>(options.workers)),
       collected_(static_cast<size_t>(options.workers)) {
+  options_.late.validate(options_.mode);
   for (const SparseOptions& table : tables_.sparse) {
     std::vector<RowTable>& shards = sparse_.emplace_back();
     for (int s = 0; s < range_.count(); ++s) {
@@ -114,13 +115,13 @@ void Partition::restore(const TableFiles& saved) {
 }
 
 PartitionState Partition::state() const {
-  PartitionState state{.upkeeps = upkeeps_, .updates = updates_};
+  PartitionState state{.steps = steps_, .updates = updates_};
   for (size_t worker = 0; worker < collected_.size(); ++worker) {
     state.head_starts.push_back(pace_.head_start_of(worker));
     // restore() takes those that are collected as pushes.
     state.pushes.push_back(pace_.pushes_of(worker) - collected_[worker].size());
     for (const PushRequest& request : collected_[worker]) {
-      state.upkeeps[worker] -= request.upkeep.is_any() ? 1 : 0;
+      state.steps[worker] -= request.steps;
     }
     std::ranges::copy(collected_[worker], std::back_inserter(state.collected));
   }
@@ -128,7 +129,7 @@ PartitionState Partition::state() const {
 }
 
 void Partition::restore(const PartitionState& state) {
-  ARGOSY_CHECK(state.pushes.size() == pace_.size() && state.upkeeps.size() == pace_.size() &&
+  ARGOSY_CHECK(state.pushes.size() == pace_.size() && state.steps.size() == pace_.size() &&
                    state.head_starts.size() == pace_.size(),
                "ps.request",
                "expected what {} workers have pushed, got {}",
@@ -138,7 +139,7 @@ void Partition::restore(const PartitionState& state) {
     pace_.set(worker, state.pushes[worker]);
     pace_.give_head_start(worker, state.head_starts[worker]);
   }
-  upkeeps_ = state.upkeeps;
+  steps_ = state.steps;
   updates_ = state.updates;
   for (const PushRequest& request : state.collected) {
     push(request);
@@ -278,6 +279,29 @@ void Partition::check(const PushRequest& request) const {
                dense_size_,
                request.dense_lr.size(),
                request.dense.size());
+  check_read(request);
+}
+
+/// A worker that compensates delays says what it has read.
+void Partition::check_read(const PushRequest& request) const {
+  const auto check_one = [&](std::string_view name, size_t numbers, const rpc::Memory& read) {
+    const size_t expected = options_.late.compensation > 0 ? numbers : 0;
+    ARGOSY_CHECK(read.size() == 0 || read.size() == numbers * sizeof(float),
+                 "ps.request",
+                 "{}: expected {} numbers that the worker has read, got {} bytes",
+                 name,
+                 numbers,
+                 read.size());
+    ARGOSY_CHECK(read.size() >= expected * sizeof(float),
+                 "ps.request",
+                 "{}: the servers compensate delays, and the push does not say what its worker has "
+                 "read: set TableClient::Gradients::read, or delay_compensation = 0",
+                 name);
+  };
+  for (const RowsPushed& rows : request.rows) {
+    check_one(tables_.sparse[rows.table].name, rows.gradients.as<float>().size(), rows.read);
+  }
+  check_one("dense parameters", request.dense.as<float>().size(), request.dense_read);
 }
 
 void Partition::push(const PushRequest& request) {
@@ -315,7 +339,8 @@ void Partition::push(const PushRequest& request) {
     }
     add_dense(request);
   } else {
-    const PushRequest* const one = &request;
+    const PushRequest timely = options_.late.any() ? made_timely(request) : request;
+    const PushRequest* const one = &timely;
     apply({&one, 1});
   }
   keep_up(request.upkeep);
@@ -324,7 +349,52 @@ void Partition::push(const PushRequest& request) {
 void Partition::count(const PushRequest& request) {
   pace_.count(request.worker);
   pace_.give_head_start(request.worker, request.head_start);
-  upkeeps_[request.worker] += request.upkeep.is_any() ? 1 : 0;
+  steps_[request.worker] += request.steps;
+}
+
+uint64_t Partition::steps_of_others(uint32_t worker) const {
+  return std::accumulate(steps_.begin(), steps_.end(), uint64_t{0}) - steps_of(worker);
+}
+
+/// A late push becomes one that can be applied like any other.
+PushRequest Partition::made_timely(PushRequest push) const {
+  const uint64_t others = steps_of_others(push.worker);
+  const auto rate = [&](double lr, uint64_t seen) {
+    const uint64_t staleness = others > seen ? others - seen : 0;
+    return options_.late.scales_rates ? rate_of_late(lr, staleness) : lr;
+  };
+  const auto compensated = [&](const rpc::Memory& gradient, const WeightChange& weights) {
+    const std::span<const float> given = gradient.as<float>();
+    std::vector<float> numbers(given.begin(), given.end());
+    compensate(numbers, weights, options_.late.compensation);
+    return rpc::Memory::own(std::move(numbers));
+  };
+  for (RowsPushed& rows : push.rows) {
+    rows.lr = rate(rows.lr, rows.seen);
+    if (options_.late.compensation > 0) {
+      rows.gradients =
+          compensated(rows.gradients, {.read = rows.read.as<float>(), .now = weights_of(rows)});
+    }
+  }
+  for (double& lr : push.dense_lr) {
+    lr = rate(lr, push.dense_seen);
+  }
+  if (options_.late.compensation > 0 && push.dense.size() > 0) {
+    std::vector<float> now;
+    for (const DenseNumbers& parameter : dense_) {
+      now.insert(now.end(), parameter.weights.begin(), parameter.weights.end());
+    }
+    push.dense = compensated(push.dense, {.read = push.dense_read.as<float>(), .now = now});
+  }
+  return push;
+}
+
+/// As a pull would read them.
+std::vector<float> Partition::weights_of(const RowsPushed& rows) const {
+  const RowsWanted same{.table = rows.table, .counts = rows.counts, .ids = rows.ids};
+  std::vector<float> weights(rows.gradients.as<float>().size());
+  pull({.rows = {same}}, weights);
+  return weights;
 }
 
 /// Before the day changes, so that a shrink is the last of its day.

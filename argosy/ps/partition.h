@@ -15,19 +15,12 @@
 #include "argosy/ps/shard_threads.h"
 #include "argosy/ps/shards.h"
 #include "argosy/ps/tables.h"
+#include "argosy/ps/update_mode.h"
 #include "argosy/ps/worker_pace.h"
 
 namespace argosy::ps {
 
 class TableFiles;
-
-/// When a server applies what workers push, and what they see.
-enum class UpdateMode : uint8_t {
-  kSync,       ///< when all have pushed: the average, as with collectives
-  kAsync,      ///< at once
-  kHalfAsync,  ///< at once, but nobody is more than `staleness` pushes ahead of the slowest
-  kGeo,        ///< at once, as a difference that is added: the workers have trained by themselves
-};
 
 struct PartitionOptions {
   int number = 0;
@@ -35,7 +28,8 @@ struct PartitionOptions {
   int workers = 1;
   UpdateMode mode = UpdateMode::kSync;
   uint64_t staleness = 0;  ///< with kHalfAsync
-  std::string record{};    ///< see TableServerOptions
+  LateOptions late{};
+  std::string record{};  ///< see TableServerOptions
   std::string replay{};
   /// For the shards of a batch; nullptr: the caller's thread alone. Changes no bit.
   std::shared_ptr<const ShardThreads> threads{};
@@ -45,11 +39,11 @@ struct PartitionOptions {
 /// What a partition knows beside rows and parameters.
 struct PartitionState {
   std::vector<uint64_t> pushes{};       ///< that were taken, of each worker
-  std::vector<uint64_t> upkeeps{};      ///< those of them that were no step
+  std::vector<uint64_t> steps{};        ///< of the training, that they stand for
   std::vector<uint64_t> head_starts{};  ///< see WorkerPace
   uint64_t updates = 0;
   std::vector<PushRequest> collected{};  ///< kSync: of steps that are not whole
-  auto fields() { return std::tie(pushes, upkeeps, head_starts, updates, collected); }
+  auto fields() { return std::tie(pushes, steps, head_starts, updates, collected); }
 };
 
 /// Some of the shards, those that one server begins with. What it holds is a function of the
@@ -104,10 +98,12 @@ class Partition final {
   [[nodiscard]] TableStat stat(uint32_t table) const;
   /// Returns how many pushes of the worker it has.
   [[nodiscard]] uint64_t pushes_of(uint32_t worker) const { return pace_.pushes_of(worker); }
-  /// Returns how many of them were no step of a training.
-  [[nodiscard]] uint64_t upkeeps_of(uint32_t worker) const {
-    return worker < upkeeps_.size() ? upkeeps_[worker] : 0;
+  /// Returns how many steps of the training they stand for.
+  [[nodiscard]] uint64_t steps_of(uint32_t worker) const {
+    return worker < steps_.size() ? steps_[worker] : 0;
   }
+  /// Returns the same of all other workers together.
+  [[nodiscard]] uint64_t steps_of_others(uint32_t worker) const;
   /// How far the workers are.
   [[nodiscard]] WorkerPace& pace() { return pace_; }
   /// Updates that were applied: of all workers together in kSync, else of each.
@@ -117,8 +113,11 @@ class Partition final {
   void check_fresh() const;
   void check(const PushRequest& request) const;
   void make_room();
+  void check_read(const PushRequest& request) const;
   template <typename Rows>
   void check_ids(const Rows& rows) const;
+  [[nodiscard]] PushRequest made_timely(PushRequest push) const;
+  [[nodiscard]] std::vector<float> weights_of(const RowsPushed& rows) const;
   void apply(std::span<const PushRequest* const> of_workers);
   void apply_rows(uint32_t table, std::span<const RowsPushed* const> of_workers);
   void apply_dense(std::span<const PushRequest* const> of_workers);
@@ -140,8 +139,8 @@ class Partition final {
   std::vector<size_t> dense_here_{};
   std::vector<DenseNumbers> dense_{};
   size_t dense_size_ = 0;
-  WorkerPace pace_;                ///< pushes that were taken
-  std::vector<uint64_t> upkeeps_;  ///< by worker
+  WorkerPace pace_;              ///< pushes that were taken
+  std::vector<uint64_t> steps_;  ///< that they stand for, by worker
   /// kSync: by worker, of the steps that are not whole. There may be two of a worker, when a backup
   /// has taken over and knows of a push that came after one that was lost.
   std::vector<std::deque<PushRequest>> collected_{};

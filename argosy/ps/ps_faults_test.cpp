@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <optional>
 #include <random>
@@ -60,6 +61,10 @@ class DyingServers : public ::testing::Test {
     int workers = 2;
     UpdateMode mode = UpdateMode::kSync;
     uint64_t staleness = 0;
+    LateOptions late{};
+    /// Both read, then the first pushes three times, then the second, so that bits are the same
+    /// without kSync.
+    bool in_turns = false;
     std::vector<Death> deaths{};
     /// The last worker kills itself in that step; -1: never.
     int worker_dies = -1;
@@ -114,7 +119,8 @@ class DyingServers : public ::testing::Test {
                         .workers = plan.workers,
                         .worker_names = names("worker", plan.workers),
                         .mode = plan.mode,
-                        .staleness = plan.staleness});
+                        .staleness = plan.staleness,
+                        .late = plan.late});
     rpc::Functions functions;
     server.serve(functions);
     functions.serve("die", [](int after_us, int how) {
@@ -165,7 +171,11 @@ class DyingServers : public ::testing::Test {
                      death.how);
         }
       }
-      train_held(client, worker, step);
+      if (plan.in_turns) {
+        train_in_turns(client, agent, worker, step);
+      } else {
+        train_held(client, worker, step);
+      }
       const std::chrono::duration<double, std::milli> took =
           std::chrono::steady_clock::now() - start;
       double& longest = result.longest_step_ms[static_cast<size_t>(worker)];
@@ -195,6 +205,26 @@ class DyingServers : public ::testing::Test {
         std::this_thread::sleep_for(2ms);
       }
     }
+  }
+
+  /// The second worker pushes what three pushes of the first one have made late.
+  static void train_in_turns(TableClient& client, rpc::Agent& agent, int worker, int step) {
+    const auto meet = [&](const std::string& what) {
+      const std::string key = fmt::format("turn/{}/{}/", step, what);
+      agent.store()->set(key + std::to_string(worker), "1", Deadline::after(20s));
+      agent.store()->wait({key + std::to_string(1 - worker)}, Deadline::after(20s));
+    };
+    HeldStep one(client, worker, step);
+    one.pull();
+    meet("read");
+    for (int i = 0; worker == 0 && i < 3; ++i) {
+      one.push();
+    }
+    meet("first");
+    if (worker == 1) {
+      one.push();
+    }
+    meet("second");
   }
 };
 
@@ -228,6 +258,38 @@ TEST_F(DyingServers, InAsyncModeLoseNoPushAndDoubleNone) {
         << " us later";
     std::cout << "step " << death.step << ": the longest steps took " << result.longest_step_ms[0]
               << " and " << result.longest_step_ms[1] << " ms\n";
+  }
+}
+
+TEST_F(DyingServers, ChangeNothingOfWhatIsDoneAboutLateGradients) {
+  Plan plan{.servers = 3,
+            .mode = UpdateMode::kAsync,
+            .late = {.scales_rates = true, .compensation = 0.5},
+            .in_turns = true,
+            .until = 40};
+  const Result calm = run(plan);
+  std::mt19937_64 random(std::random_device{}());
+  for (int i = 0; i < kills() / 2; ++i) {
+    const Death first{.server = i % 3,
+                      .step = static_cast<int>(3 + random() % 10),
+                      .after_us = static_cast<int>(random() % 2000)};
+    const Death second{.server = (i + 1) % 3,
+                       .step = static_cast<int>(20 + random() % 10),
+                       .after_us = static_cast<int>(random() % 2000),
+                       .when_safe = true};
+    plan.deaths = {first, second};
+    const Result disturbed = run(plan);
+    EXPECT_EQ(disturbed.rows, calm.rows)
+        << "servers " << first.server << " and " << second.server << " died in steps " << first.step
+        << " and " << second.step << ", " << first.after_us << " and " << second.after_us
+        << " us later";
+    EXPECT_EQ(disturbed.counts, calm.counts);
+    EXPECT_EQ(disturbed.weight, calm.weight);
+  }
+  plan.deaths.clear();
+  for (const LateOptions& less : {LateOptions{.scales_rates = true}, {.compensation = 0.5}}) {
+    plan.late = less;
+    EXPECT_NE(run(plan).rows, calm.rows) << "nothing was late";
   }
 }
 

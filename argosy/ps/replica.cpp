@@ -140,7 +140,8 @@ rpc::Later<PullReply> Replica::pull(rpc::CallContext& call, PullRequest request)
       if (record_ != nullptr) {
         record_->note(entry_of(request));
       }
-      reply.set({.values = std::move(values).finish()});
+      reply.set({.values = std::move(values).finish(),
+                 .seen = partition_->steps_of_others(request.worker)});
       return reply;
     }
   }
@@ -170,7 +171,9 @@ std::vector<Replica::Answer> Replica::take_those_that_may() {
       note(entry_of(one->request));
       try {
         partition_->pull(one->request, one->values.as<float>());
-        answers.push_back({std::move(one->reply), std::move(one->values)});
+        answers.push_back({std::move(one->reply),
+                           std::move(one->values),
+                           partition_->steps_of_others(one->request.worker)});
       } catch (const DiskError&) {  // it is no matter of whoever pushed
         one->reply.fail(std::current_exception());
       }
@@ -224,7 +227,7 @@ bool Replica::take_an_early_one() {
 
 void Replica::send(std::vector<Answer> answers) {
   for (Answer& answer : answers) {
-    answer.reply.set({.values = std::move(answer.values).finish()});
+    answer.reply.set({.values = std::move(answer.values).finish(), .seen = answer.seen});
   }
 }
 
@@ -700,7 +703,7 @@ WorkerProgress Replica::progress_of(uint32_t worker) const {
   check_primary();
   return {.tables = tables_.fingerprint(),
           .pushes = partition().pushes_of(worker),
-          .upkeeps = partition().upkeeps_of(worker)};
+          .steps = partition().steps_of(worker)};
 }
 
 std::vector<TableStat> Replica::stats() const {

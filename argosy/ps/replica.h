@@ -200,6 +200,7 @@ class Replica final {
   struct Answer {
     rpc::Later<PullReply> reply{};
     rpc::Draft values{};
+    uint64_t seen = 0;
   };
   [[nodiscard]] std::vector<Answer> take_those_that_may();
   [[nodiscard]] bool may_answer(const PullRequest& request) const;

@@ -33,8 +33,12 @@ struct PullRequest {
 /// f32: the rows of each table in turn, then the dense parameters.
 struct PullReply {
   rpc::Memory values{};
-  auto fields() { return std::tie(values); }
+  uint64_t seen = 0;  ///< Partition::steps_of_others() at that moment
+  auto fields() { return std::tie(values, seen); }
 };
+
+/// A worker does not say what it has seen: its push is never late.
+inline constexpr uint64_t kSawAll = UINT64_MAX;
 
 /// The gradient of rows of one table.
 struct RowsPushed {
@@ -45,7 +49,9 @@ struct RowsPushed {
   rpc::Memory gradients{};  ///< f32 [n, dim]
   rpc::Memory shows{};      ///< f32 [n] or empty
   rpc::Memory clicks{};     ///< f32 [n] or empty
-  auto fields() { return std::tie(table, lr, counts, ids, gradients, shows, clicks); }
+  uint64_t seen = kSawAll;  ///< PullReply::seen of the read that the gradients are of
+  rpc::Memory read{};       ///< f32 [n, dim], what it read; empty without LateOptions::compensation
+  auto fields() { return std::tie(table, lr, counts, ids, gradients, shows, clicks, seen, read); }
 };
 
 /// What is done to tables with statistics after a push.
@@ -63,16 +69,30 @@ struct PushRequest {
   std::vector<RowsPushed> rows{};
   std::vector<double> dense_lr{};  ///< of each dense parameter there; empty: none is pushed
   rpc::Memory dense{};             ///< f32: their gradients in turn
+  uint64_t dense_seen = kSawAll;   ///< as RowsPushed::seen
+  rpc::Memory dense_read{};        ///< as RowsPushed::read
   Upkeep upkeep{};
+  uint64_t steps = 1;       ///< of the training, that it stands for
   uint64_t head_start = 0;  ///< see WorkerPace; the primary tells its backup
   auto fields() {
-    return std::tie(partition, worker, number, rows, dense_lr, dense, upkeep, head_start);
+    return std::tie(partition,
+                    worker,
+                    number,
+                    rows,
+                    dense_lr,
+                    dense,
+                    dense_seen,
+                    dense_read,
+                    upkeep,
+                    steps,
+                    head_start);
   }
   /// Of what it takes with it.
   [[nodiscard]] size_t bytes() const {
-    size_t all = dense.size();
+    size_t all = dense.size() + dense_read.size();
     for (const RowsPushed& one : rows) {
-      all += one.ids.size() + one.gradients.size() + one.shows.size() + one.clicks.size();
+      all += one.ids.size() + one.gradients.size() + one.shows.size() + one.clicks.size() +
+             one.read.size();
     }
     return all;
   }
@@ -86,10 +106,11 @@ struct ProgressRequest {
 };
 
 struct WorkerProgress {
-  uint64_t tables = 0;   ///< TableSet::fingerprint() of the server
-  uint64_t pushes = 0;   ///< of the worker, that the partition has
-  uint64_t upkeeps = 0;  ///< those of them that were no step
-  auto fields() { return std::tie(tables, pushes, upkeeps); }
+  uint64_t tables = 0;  ///< TableSet::fingerprint() of the server
+  std::string terms{};  ///< TableServerOptions::terms
+  uint64_t pushes = 0;  ///< of the worker, that the partition has
+  uint64_t steps = 0;   ///< of the training, that they stand for
+  auto fields() { return std::tie(tables, terms, pushes, steps); }
 };
 
 /// What a server tells of one table.

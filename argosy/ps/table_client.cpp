@@ -10,6 +10,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
+#include "argosy/ps/copy_row.h"
 
 namespace argosy::ps {
 namespace {
@@ -37,6 +38,21 @@ std::vector<float> by_id(const IdDeal& ids, std::span<const float> of_batch) {
     ids.for_each_place(shard, [&](size_t i, size_t u) { sums[u] += of_batch[i]; });
   }
   return sums;
+}
+
+/// Returns what was read of each id, in the order of `ids`.
+std::vector<float> read_by_id(const IdDeal& ids, std::span<const float> of_batch, size_t dim) {
+  std::vector<float> rows(of_batch.empty() ? 0 : ids.ids().size() * dim);
+  size_t next = 0;
+  for (size_t shard = 0; shard < kShards && !of_batch.empty(); ++shard) {
+    ids.for_each_place(shard, [&](size_t i, size_t u) {
+      if (u == next) {  // the first place of the id
+        copy_row(&rows[u * dim], &of_batch[i * dim], dim);
+        ++next;
+      }
+    });
+  }
+  return rows;
 }
 
 }  // namespace
@@ -81,6 +97,13 @@ void TableClient::begin_where_it_is() {
                  "server \"{}\" has other tables than this worker (names, sizes, rules, seeds): "
                  "start both from one program with the same options",
                  primary_of(partition).name);
+    ARGOSY_CHECK(options_.terms.empty() || theirs.terms == options_.terms,
+                 "ps.client",
+                 "server \"{}\" updates by \"{}\", and this worker expects \"{}\": start both "
+                 "with the same options",
+                 primary_of(partition).name,
+                 theirs.terms,
+                 options_.terms);
     ARGOSY_CHECK(theirs.pushes == 0 || options_.goes_on,
                  "ps.client",
                  "worker {} has pushed {} times in this job already: a worker has one client",
@@ -91,7 +114,7 @@ void TableClient::begin_where_it_is() {
     }
   }
   pushes_ = least->pushes;
-  steps_before_ = least->pushes - least->upkeeps;
+  steps_before_ = least->steps;
 }
 
 uint64_t TableClient::pushes_of(uint32_t worker) {
@@ -298,12 +321,12 @@ void TableClient::load(const std::string& checkpoint) {
   }
 }
 
-void TableClient::pull(std::span<const Rows> rows, const Dense* dense) {
+TableClient::Seen TableClient::pull(std::span<const Rows> rows, const Dense* dense) {
   if (dense != nullptr) {
     check_dense(dense->values.size(), [&](size_t i) { return dense->values[i].size(); });
   }
   Reading reading = begin_pull(rows, dense != nullptr);
-  finish(reading, rows, dense);
+  return finish(reading, rows, dense);
 }
 
 TableClient::Reading TableClient::begin_pull(std::span<const Rows> rows, bool dense) {
@@ -327,12 +350,16 @@ TableClient::Reading TableClient::begin_pull(std::span<const Rows> rows, bool de
   return reading;
 }
 
-void TableClient::finish(Reading& reading, std::span<const Rows> rows, const Dense* dense) {
+TableClient::Seen TableClient::finish(Reading& reading,
+                                      std::span<const Rows> rows,
+                                      const Dense* dense) {
+  Seen seen;
   std::vector<rpc::Memory> values;
   std::vector<const float*> next;
   for (const rpc::Future<PullReply>& reply :
        settle_all<PullReply>(std::move(reading.calls_), "ps/pull", reading.requests_)) {
     const size_t expected = size_of(reading.requests_[values.size()]);
+    seen.push_back(reply.wait().seen);
     values.push_back(reply.wait().values);
     ARGOSY_CHECK(values.back().as<float>().size() == expected,
                  "ps.client",
@@ -360,6 +387,7 @@ void TableClient::finish(Reading& reading, std::span<const Rows> rows, const Den
       next[partition] += dense->values[i].size();
     }
   }
+  return seen;
 }
 
 /// Returns how many numbers answer it.
@@ -402,7 +430,8 @@ RowsPushed TableClient::part_of(const Gradients& all,
   return {.table = all.table,
           .lr = all.lr,
           .counts = all.ids.counts(shards(partition)),
-          .ids = ids_for(partition, all.ids)};
+          .ids = ids_for(partition, all.ids),
+          .seen = all.seen.empty() ? kSawAll : all.seen[static_cast<size_t>(partition)]};
 }
 
 void TableClient::set_day(int32_t day) {
@@ -423,50 +452,79 @@ void TableClient::push(std::span<const Gradients> gradients,
     check_dense(dense->lr.size(), [&](size_t i) {
       return i < dense->gradients.size() ? dense->gradients[i].size() : 0;
     });
+    if (!dense->read.empty()) {
+      check_dense(dense->read.size(), [&](size_t i) { return dense->read[i].size(); });
+    }
+    ARGOSY_CHECK(dense->seen.empty() || std::ssize(dense->seen) == servers(),
+                 "ps.client",
+                 "expected what was seen of {} partitions, got {}",
+                 servers(),
+                 dense->seen.size());
   }
   std::vector<PushRequest> requests;
   for (int partition = 0; partition < servers(); ++partition) {
     requests.push_back({.partition = static_cast<uint32_t>(partition),
                         .worker = options_.worker,
                         .number = pushes_,
-                        .upkeep = upkeep});
+                        .upkeep = upkeep,
+                        .steps = upkeep.is_any() ? uint64_t{0} : 1});
   }
   for (const Gradients& all : gradients) {
     add_rows(all, requests);
   }
   for (size_t partition = 0; dense != nullptr && partition < requests.size(); ++partition) {
+    PushRequest& request = requests[partition];
     std::vector<float> all;
+    std::vector<float> read;
     for (const size_t i : dense_of_[partition]) {
-      requests[partition].dense_lr.push_back(dense->lr[i]);
+      request.dense_lr.push_back(dense->lr[i]);
       all.insert(all.end(), dense->gradients[i].begin(), dense->gradients[i].end());
+      if (!dense->read.empty()) {
+        read.insert(read.end(), dense->read[i].begin(), dense->read[i].end());
+      }
     }
-    requests[partition].dense = rpc::Memory::own(std::move(all));
+    request.dense = rpc::Memory::own(std::move(all));
+    request.dense_seen = dense->seen.empty() ? kSawAll : dense->seen[partition];
+    request.dense_read = rpc::Memory::own(std::move(read));
   }
   (void)ask_all<void>("ps/push", requests);
   ++pushes_;
 }
 
 void TableClient::add_rows(const Gradients& all, std::vector<PushRequest>& requests) {
+  const size_t dim = tables_.sparse[all.table].dim;
+  ARGOSY_CHECK((all.read.empty() || all.read.size() == all.ids.size() * dim) &&
+                   (all.seen.empty() || all.seen.size() == requests.size()),
+               "ps.client",
+               "expected what was read of {} ids by {} weights in {} partitions, got {} and {}",
+               all.ids.size(),
+               dim,
+               requests.size(),
+               all.read.size(),
+               all.seen.size());
   std::vector<float*> sums;
   std::vector<rpc::Draft> drafts;
   for (int partition = 0; partition < servers(); ++partition) {
     requests[static_cast<size_t>(partition)].rows.push_back(part_of(all, partition, sums, drafts));
   }
-  all.ids.gather(all.gradients, tables_.sparse[all.table].dim, sums);
+  all.ids.gather(all.gradients, dim, sums);
   const std::vector<float> shows = by_id(all.ids, all.shows);
   const std::vector<float> clicks = by_id(all.ids, all.clicks);
+  const std::vector<float> read = read_by_id(all.ids, all.read, dim);
   for (int partition = 0; partition < servers(); ++partition) {
     const auto begin = static_cast<ptrdiff_t>(all.ids.begin(shards(partition).first));
     const auto end = static_cast<ptrdiff_t>(all.ids.begin(shards(partition).last));
-    const auto here = [&](const std::vector<float>& numbers) {
+    const auto here = [&](const std::vector<float>& numbers, size_t width) {
+      const auto floats = static_cast<ptrdiff_t>(width);
       return numbers.empty() ? rpc::Memory()
-                             : rpc::Memory::own(std::vector<float>(numbers.begin() + begin,
-                                                                   numbers.begin() + end));
+                             : rpc::Memory::own(std::vector<float>(numbers.begin() + begin * floats,
+                                                                   numbers.begin() + end * floats));
     };
     RowsPushed& part = requests[static_cast<size_t>(partition)].rows.back();
     part.gradients = std::move(drafts[static_cast<size_t>(partition)]).finish();
-    part.shows = here(shows);
-    part.clicks = here(clicks);
+    part.shows = here(shows, 1);
+    part.clicks = here(clicks, 1);
+    part.read = here(read, dim);
   }
 }
 

@@ -25,6 +25,7 @@ struct ClientOptions {
   uint32_t worker = 0;
   /// It takes the place of a process of this worker that died.
   bool goes_on = false;
+  std::string terms{};  ///< see TableServerOptions; empty: any
   /// Of a pull or a push, waiting for other workers included.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
   int threads = 1;  ///< for the rows of a large batch
@@ -58,15 +59,19 @@ class TableClient final {
     const IdDeal& ids;
     std::span<const float> gradients{};  ///< [n, dim], in the order of the batch
     double lr = 0.05;
-    std::span<const float> shows{};   ///< [n] or empty; those of one id are added
-    std::span<const float> clicks{};  ///< [n] or empty
+    std::span<const float> shows{};    ///< [n] or empty; those of one id are added
+    std::span<const float> clicks{};   ///< [n] or empty
+    std::span<const uint64_t> seen{};  ///< by the read of the rows; empty: they are not late
+    std::span<const float> read{};     ///< [n, dim], what was read; see LateOptions::compensation
   };
   struct Dense {
     std::vector<std::span<float>> values{};  ///< of each parameter, in the order of the tables
   };
   struct DenseGradients {
     std::vector<std::span<const float>> gradients{};
-    std::vector<double> lr{};  ///< of each parameter
+    std::vector<double> lr{};          ///< of each parameter
+    std::span<const uint64_t> seen{};  ///< as above
+    std::vector<std::span<const float>> read{};
   };
 
   /// Deals the ids of a batch, in the threads of this client. Lifetime: until this client's end.
@@ -78,11 +83,13 @@ class TableClient final {
     std::vector<PullRequest> requests_{};
     std::vector<std::optional<rpc::Future<PullReply>>> calls_{};
   };
+  /// How many steps of other workers a read has seen, in each partition.
+  using Seen = std::vector<uint64_t>;
   /// Asks for rows, and for the dense parameters too if `dense`. Returns at once; finish() takes
   /// the same rows. Errors: UsageError when the ids do not fit.
   [[nodiscard]] Reading begin_pull(std::span<const Rows> rows, bool dense = false);
   /// Waits for it, and writes what it read. Errors: those of pull().
-  void finish(Reading& reading, std::span<const Rows> rows, const Dense* dense = nullptr);
+  Seen finish(Reading& reading, std::span<const Rows> rows, const Dense* dense = nullptr);
 
   /// Gives the dense parameters the values that this worker's tables have, on all servers. One
   /// worker calls it, before any push.
@@ -109,7 +116,7 @@ class TableClient final {
   /// Reads rows, and the dense parameters with `dense`. Blocks until all servers have answered;
   /// what they wait for depends on the mode.
   /// Errors: CallError naming the server that is gone, or that did not answer in time.
-  void pull(std::span<const Rows> rows, const Dense* dense = nullptr);
+  Seen pull(std::span<const Rows> rows, const Dense* dense = nullptr);
   /// Sends gradients. Blocks until all servers have them. Errors: as pull().
   void push(std::span<const Gradients> gradients, const DenseGradients* dense = nullptr) {
     push(gradients, dense, {});

@@ -42,6 +42,7 @@ TableServer::TableServer(const TableSet& tables, TableServerOptions options)
                          .workers = options_.workers,
                          .mode = options_.mode,
                          .staleness = options_.staleness,
+                         .late = options_.late,
                          .record = options_.record,
                          .replay = options_.replay,
                          .threads = threads,
@@ -84,7 +85,9 @@ void TableServer::serve(rpc::Functions& functions) {
   functions.serve("ps/complete",
                   [this](const ReplicaState& state) { replica(state.partition).complete(state); });
   functions.serve("ps/progress", [this](const ProgressRequest& request) {
-    return replica(request.partition).progress_of(request.worker);
+    WorkerProgress progress = replica(request.partition).progress_of(request.worker);
+    progress.terms = options_.terms;
+    return progress;
   });
   functions.serve("ps/take_over", [this](uint32_t partition, uint64_t epoch) {
     return replica(partition).take_over(epoch, links()).epoch;

@@ -27,7 +27,11 @@ struct TableServerOptions {
   std::vector<std::string> worker_names{};
   UpdateMode mode = UpdateMode::kSync;
   uint64_t staleness = 0;  ///< with kHalfAsync: see UpdateMode
-  bool backup = true;      ///< keeps each partition on two servers, where there are two
+  LateOptions late{};
+  /// What workers must agree on beside the tables, in words. Workers that name other ones are
+  /// refused.
+  std::string terms{};
+  bool backup = true;  ///< keeps each partition on two servers, where there are two
   /// A folder for the order in which pushes and pulls come, 16 bytes each. Empty: none is kept.
   std::string record{};
   /// A folder with such a record: the run takes pushes and answers pulls in that order, and so

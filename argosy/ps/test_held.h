@@ -68,7 +68,8 @@ class HeldStep final {
   void pull() {
     const TableClient::Rows wanted{.table = 0, .ids = ids(), .out = rows_};
     const TableClient::Dense dense{.values = {weight_}};
-    client_.pull({&wanted, 1}, &dense);
+    seen_ = client_.pull({&wanted, 1}, &dense);
+    read_ = rows_;
     for (float& one : rows_) {
       one = 0.5F * one + static_cast<float>(random_() % 1000) / 1000 + 0.01F * weight_[0];
     }
@@ -76,10 +77,11 @@ class HeldStep final {
   void push() {
     const std::vector<float> ones(batch_.size(), 1.0F);
     const std::array<TableClient::Gradients, 2> pushed{
-        {{.table = 0, .ids = ids(), .gradients = rows_, .lr = 0.01},
-         {.table = 1, .ids = ids(), .gradients = ones, .lr = 1}}};
+        {{.table = 0, .ids = ids(), .gradients = rows_, .lr = 0.01, .seen = seen_, .read = read_},
+         {.table = 1, .ids = ids(), .gradients = ones, .lr = 1, .seen = seen_, .read = ones}}};
     const std::vector<float> gradient(50, rows_[0]);
-    const TableClient::DenseGradients dense{.gradients = {gradient}, .lr = {0.01}};
+    const TableClient::DenseGradients dense{
+        .gradients = {gradient}, .lr = {0.01}, .seen = seen_, .read = {weight_}};
     client_.push(pushed, &dense);
   }
 
@@ -95,6 +97,8 @@ class HeldStep final {
   std::mt19937_64 random_;
   std::vector<uint64_t> batch_;
   std::optional<IdDeal> deal_{};
+  TableClient::Seen seen_{};
+  std::vector<float> read_{};  ///< of rows_, before they became gradients
   std::vector<float> weight_ = std::vector<float>(50);
   std::vector<float> rows_ = std::vector<float>(64 * kHeldDim);
 };

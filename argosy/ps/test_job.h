@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/ps/first_row.h"
 #include "argosy/ps/table_client.h"
 #include "argosy/ps/table_server.h"
 #include "argosy/rendezvous/store.h"
@@ -76,17 +77,29 @@ inline void train_step(TableClient& client, int worker, int step) {
   std::vector<float> item_rows(items.gradients.size());
   const std::array<TableClient::Rows, 2> rows{{{.table = 0, .ids = user_ids, .out = user_rows},
                                                {.table = 1, .ids = item_ids, .out = item_rows}}};
-  client.pull(rows, &values.dense);
+  const TableClient::Seen seen = client.pull(rows, &values.dense);
   std::vector<float> gradients = users.gradients;
   for (size_t i = 0; i < gradients.size(); ++i) {
     gradients[i] += 0.01F * user_rows[i] + values.weight[i % 100];
   }
-  const std::array<TableClient::Gradients, 2> pushed{
-      {{.table = 0, .ids = user_ids, .gradients = gradients, .lr = 0.1},
-       {.table = 1, .ids = item_ids, .gradients = items.gradients, .lr = 0.1}}};
+  const std::array<TableClient::Gradients, 2> pushed{{{.table = 0,
+                                                       .ids = user_ids,
+                                                       .gradients = gradients,
+                                                       .lr = 0.1,
+                                                       .seen = seen,
+                                                       .read = user_rows},
+                                                      {.table = 1,
+                                                       .ids = item_ids,
+                                                       .gradients = items.gradients,
+                                                       .lr = 0.1,
+                                                       .seen = seen,
+                                                       .read = item_rows}}};
   const std::vector<float> weight(100, static_cast<float>(worker + 1) * 0.3F);
   const std::vector<float> bias{0.1F, item_rows[0], item_rows[1]};
-  const TableClient::DenseGradients dense{.gradients = {weight, bias}, .lr = {0.1, 0.2}};
+  const TableClient::DenseGradients dense{.gradients = {weight, bias},
+                                          .lr = {0.1, 0.2},
+                                          .seen = seen,
+                                          .read = {values.weight, values.bias}};
   client.push(pushed, &dense);
 }
 
@@ -109,6 +122,7 @@ struct JobOptions {
   int workers = 1;
   UpdateMode mode = UpdateMode::kSync;
   uint64_t staleness = 0;
+  LateOptions late{};
   bool backup = true;
   std::string record{};
   std::string replay{};
@@ -116,6 +130,8 @@ struct JobOptions {
   int threads = 16;                   ///< of each process, for functions
   int row_threads = 1;                ///< of each process, for rows
   int lives = 1;                      ///< clients of each worker, one after the other
+  std::string terms{};
+  std::string refused_terms{};  ///< with which a worker must not come
 };
 
 /// Servers and workers of one job as threads of this process, with real calls between them.
@@ -141,6 +157,8 @@ class TestJob final {
                               .workers = options.workers,
                               .mode = options.mode,
                               .staleness = options.staleness,
+                              .late = options.late,
+                              .terms = options.terms,
                               .backup = options.backup,
                               .record = options.record,
                               .replay = options.replay,
@@ -158,6 +176,7 @@ class TestJob final {
         rpc::Agent agent(agent_options(fmt::format("worker{}", worker), rank, size, store));
         ClientOptions client{.servers = names,
                              .worker = static_cast<uint32_t>(worker),
+                             .terms = options.terms,
                              .threads = options.row_threads};
         for (int life = 1; life < options.lives; ++life) {
           TableClient former(agent, tables, client);
@@ -167,6 +186,11 @@ class TestJob final {
         {
           if (options.refused != nullptr) {
             EXPECT_THROW(TableClient(agent, *options.refused, client), UsageError);
+          }
+          if (!options.refused_terms.empty()) {
+            ClientOptions other = client;
+            other.terms = options.refused_terms;
+            EXPECT_THROW(TableClient(agent, tables, other), UsageError);
           }
           TableClient tables_of_job(agent, tables, client);
           work(tables_of_job, worker);
