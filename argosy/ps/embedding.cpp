@@ -77,7 +77,7 @@ at::Tensor EmbeddingRows::finish(Batch& batch) {
 }
 
 void EmbeddingRows::prefetch(const at::Tensor& ids, std::optional<int64_t> padding) {
-  if (may_read_ahead_) {
+  if (options_.ahead) {
     ahead_ = begin(ids.clone(), padding);  // the caller may change them
   }
 }

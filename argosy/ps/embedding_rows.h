@@ -16,9 +16,11 @@ namespace argosy::ps {
 /// What embeddings of one table read, and the gradients that wait to be sent. Internal to the room.
 class EmbeddingRows final : public std::enable_shared_from_this<EmbeddingRows> {
  public:
-  /// `ahead`: rows may be read before the step that comes before their use.
-  EmbeddingRows(TableClient& client, uint32_t table, bool ahead)
-      : client_(client), table_(table), may_read_ahead_(ahead) {}
+  struct Options {
+    bool ahead = false;  ///< rows may be read before the step that comes before their use
+  };
+  EmbeddingRows(TableClient& client, uint32_t table, const Options& options)
+      : client_(client), table_(table), options_(options) {}
 
   /// Returns the rows of `ids`, i64 of any shape, contiguous: a leaf whose gradient is kept here.
   /// The id `padding` has zeros, and no gradient.
@@ -51,7 +53,7 @@ class EmbeddingRows final : public std::enable_shared_from_this<EmbeddingRows> {
 
   TableClient& client_;
   const uint32_t table_;
-  const bool may_read_ahead_;
+  const Options options_;
   std::optional<Batch> ahead_{};
   std::mutex mutex_;  ///< backward runs in threads of libtorch
   Pending pending_{};

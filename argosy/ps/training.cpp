@@ -4,50 +4,18 @@
 #include <chrono>
 #include <utility>
 
-#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
-#include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/optim/forwarding_optimizer.h"
-#include "argosy/ps/embedding.h"
-#include "argosy/ps/embedding_rows.h"
-#include "argosy/ps/optimizer_rule.h"
+#include "argosy/ps/pushed_steps.h"
+#include "argosy/ps/served_model.h"
 #include "argosy/rendezvous/missed_ranks.h"
 
 namespace argosy::ps {
 namespace {
-
-/// Calls `visit` for each embedding in the model, with the name of its table.
-template <typename Visit>
-void for_each_embedding(torch::nn::Module& model, Visit visit) {
-  const auto look_at = [&](torch::nn::Module& module, const std::string& name) {
-    if (auto* const embedding = dynamic_cast<EmbeddingImpl*>(&module)) {
-      visit(*embedding, embedding->options().table.empty() ? name : embedding->options().table);
-    }
-  };
-  look_at(model, "embedding");
-  // Not with itself, which may lie on the stack.
-  for (const auto& item : model.named_modules("", /*include_self=*/false)) {
-    look_at(*item.value(), item.key());
-  }
-}
-
-std::span<float> memory_of(const at::Tensor& tensor) {
-  return {tensor.data_ptr<float>(), static_cast<size_t>(tensor.numel())};
-}
-
-void check_parameter(const std::string& name, const at::Tensor& parameter) {
-  ARGOSY_CHECK(
-      parameter.is_cpu() && parameter.scalar_type() == at::kFloat && parameter.is_contiguous(),
-      "ps.training",
-      "{}: parameters on servers are contiguous, of f32 and on the CPU, got {} on {}",
-      name,
-      c10::toString(parameter.scalar_type()),
-      parameter.device().str());
-}
 
 std::string server_name(int number) {
   return fmt::format("server{}", number);
@@ -58,34 +26,6 @@ std::string worker_name(int number) {
 
 std::string done_key(int worker) {
   return fmt::format("ps/done/{}", worker);
-}
-
-std::vector<size_t> groups_of(const optim::Optimizer& optimizer) {
-  std::vector<size_t> groups;
-  for (const auto& [name, parameter] : optimizer.parameters()) {
-    for (size_t g = 0; g < optimizer.param_groups().size(); ++g) {
-      if (std::ranges::count(optimizer.param_groups()[g].names, name) > 0) {
-        groups.push_back(g);
-        break;
-      }
-    }
-  }
-  return groups;
-}
-
-TableSet dense_tables(const optim::Optimizer& optimizer) {
-  const std::vector<std::shared_ptr<const RowRule>> rules = rules_of(optimizer);
-  TableSet tables;
-  for (size_t i = 0; i < rules.size(); ++i) {
-    const auto& [name, parameter] = optimizer.parameters()[i];
-    check_parameter(name, parameter);
-    const std::span<const float> values = memory_of(parameter);
-    tables.dense.push_back({.name = name,
-                            .initial = {values.begin(), values.end()},
-                            .shape = parameter.sizes().vec(),
-                            .rule = rules[i]});
-  }
-  return tables;
 }
 
 rpc::AgentOptions agent_options(const TrainingOptions& options) {
@@ -129,17 +69,13 @@ class ServedOptimizer final : public optim::ForwardingOptimizer {
 }  // namespace
 
 optim::Optimizer ServedTraining::optimizer() {
-  return optim::Optimizer(std::make_shared<ServedOptimizer>(*this, optimizer_));
+  return optim::Optimizer(std::make_shared<ServedOptimizer>(*this, model_->optimizer()));
 }
 
 ServedTraining::ServedTraining(torch::nn::Module& model,
                                const optim::Optimizer& optimizer,
                                TrainingOptions options)
-    : options_(std::move(options)),
-      optimizer_(optimizer),
-      tables_(dense_tables(optimizer)),
-      groups_(groups_of(optimizer)) {
-  add_embeddings(model);
+    : options_(std::move(options)), model_(std::make_unique<ServedModel>(model, optimizer)) {
   for (int s = 0; s < options_.roles.servers; ++s) {
     servers_.push_back(server_name(s));
   }
@@ -151,7 +87,7 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
   rpc::Functions functions;
   if (is_server()) {
     server_ = std::make_unique<TableServer>(
-        tables_,
+        model_->tables(),
         TableServerOptions{.servers = servers_,
                            .server = options_.roles.index,
                            .workers = options_.roles.workers,
@@ -162,7 +98,8 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
                            .record = options_.record,
                            .replay = options_.replay,
                            .memory_limit = options_.memory_limit,
-                           .spill_directory = options_.spill_directory});
+                           .spill_directory = options_.spill_directory,
+                           .threads = threads});
     server_->serve(functions);
   }
   agent_ = std::make_unique<rpc::Agent>(agent_options(options_), functions);
@@ -170,67 +107,19 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
     say_what_a_death_means();
     client_ = std::make_unique<TableClient>(
         *agent_,
-        tables_,
+        model_->tables(),
         ClientOptions{.servers = servers_,
                       .worker = static_cast<uint32_t>(options_.roles.index),
                       .goes_on = agent_->rejoined(),
                       .timeout = options_.timeout,
                       .threads = threads});
-    bind(model);
+    model_->bind(*client_, {.ahead = options_.mode != UpdateMode::kSync});
+    how_ = std::make_unique<PushedSteps>(*client_, *model_);
     begin();
   }
 }
 
-ServedTraining::~ServedTraining() {
-  for (EmbeddingImpl* const embedding : embeddings_) {
-    embedding->bind(nullptr);
-  }
-}
-
-void ServedTraining::add_embeddings(torch::nn::Module& model) {
-  const std::vector<std::shared_ptr<const RowRule>> rules =
-      optimizer_.parameters().empty() ? std::vector<std::shared_ptr<const RowRule>>{}
-                                      : rules_of(optimizer_);
-  for_each_embedding(model, [&](const EmbeddingImpl& embedding, const std::string& table) {
-    const EmbeddingOptions& given = embedding.options();
-    const auto dim = static_cast<size_t>(given.dim);
-    const auto there = std::ranges::find(tables_.sparse, table, &SparseOptions::name);
-    if (there != tables_.sparse.end()) {
-      ARGOSY_CHECK(there->dim == dim,
-                   "ps.training",
-                   "two embeddings share the table \"{}\", of {} and {} weights a row",
-                   table,
-                   there->dim,
-                   dim);
-      return;
-    }
-    ARGOSY_CHECK(given.rule != nullptr || !rules.empty(),
-                 "ps.training",
-                 "the embedding \"{}\" has no rule, and the optimizer no parameter whose rule it "
-                 "could take",
-                 table);
-    tables_.sparse.push_back({.name = table,
-                              .dim = dim,
-                              .rule = given.rule != nullptr ? given.rule : rules.front(),
-                              .initial_range = given.initial_range,
-                              .seed = given.seed,
-                              .entry = given.entry,
-                              .statistics = given.statistics,
-                              .shrink = given.shrink});
-    rates_.push_back(given.lr);
-  });
-}
-
-void ServedTraining::bind(torch::nn::Module& model) {
-  for (uint32_t table = 0; table < tables_.sparse.size(); ++table) {
-    rows_.push_back(std::make_shared<EmbeddingRows>(
-        *client_, table, /*ahead=*/options_.mode != UpdateMode::kSync));
-  }
-  for_each_embedding(model, [&](EmbeddingImpl& embedding, const std::string& table) {
-    embedding.bind(rows_[tables_.index_of(table)]);
-    embeddings_.push_back(&embedding);
-  });
-}
+ServedTraining::~ServedTraining() = default;
 
 /// How long others wait while the first worker may read or write a checkpoint.
 std::chrono::milliseconds ServedTraining::patience() const {
@@ -287,7 +176,13 @@ void ServedTraining::begin() {
       saver_->go_on(steps_);
     }
   }
-  pull();
+  how_->pull();
+}
+
+void ServedTraining::pull() {
+  ARGOSY_CHECK(
+      !is_server(), "ps.training", "this process is a server: it has no parameters to read");
+  how_->pull();
 }
 
 void ServedTraining::save() {
@@ -331,44 +226,10 @@ void ServedTraining::serve() {
   agent_->shutdown(patience());
 }
 
-void ServedTraining::pull() {
-  TableClient::Dense dense;
-  for (const auto& [name, parameter] : optimizer_.parameters()) {
-    dense.values.push_back(memory_of(parameter));
-  }
-  client_->pull({}, &dense);
-  for (const auto& [name, parameter] : optimizer_.parameters()) {
-    parameter.unsafeGetTensorImpl()->bump_version();
-  }
-}
-
 void ServedTraining::step() {
   ARGOSY_CHECK(!is_server(), "ps.training", "this process is a server: it makes no steps");
-  std::vector<at::Tensor> kept;
-  TableClient::DenseGradients dense;
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    const at::Tensor& parameter = optimizer_.parameters()[i].second;
-    const at::Tensor& gradient = parameter.grad();
-    kept.push_back(gradient.defined() ? gradient.contiguous() : at::zeros_like(parameter));
-    dense.gradients.emplace_back(memory_of(kept.back()));
-    dense.lr.push_back(optimizer_.param_groups()[groups_[i]].lr);
-  }
-  std::vector<EmbeddingRows::Pending> pending;
-  std::vector<IdDeal> deals;
-  pending.reserve(rows_.size());
-  deals.reserve(rows_.size());
-  std::vector<TableClient::Gradients> rows;
-  for (const std::shared_ptr<EmbeddingRows>& one : rows_) {
-    pending.push_back(one->take());
-    deals.push_back(client_->deal(pending.back().ids));
-    rows.push_back({.table = one->table(),
-                    .ids = deals.back(),
-                    .gradients = pending.back().gradients,
-                    .lr = rates_[one->table()].value_or(optimizer_.lr())});
-  }
-  client_->push(rows, dense.gradients.empty() ? nullptr : &dense);
+  how_->step();
   ++steps_;
-  pull();
 }
 
 void ServedTraining::stop() {

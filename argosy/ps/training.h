@@ -3,14 +3,10 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include "argosy/checkpoint/prune.h"
-#include "argosy/engine/named.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/ps/partition.h"
 #include "argosy/ps/roles.h"
@@ -24,8 +20,8 @@ class Module;
 
 namespace argosy::ps {
 
-class EmbeddingImpl;
-class EmbeddingRows;
+class ServedModel;
+class WorkerSteps;
 
 struct TrainingOptions {
   Roles roles{};
@@ -134,8 +130,6 @@ class ServedTraining final {
   [[nodiscard]] std::vector<TableStat> stats() { return client_->stats(); }
 
  private:
-  void add_embeddings(torch::nn::Module& model);
-  void bind(torch::nn::Module& model);
   void begin();
   void begin_tables();
   void say_what_a_death_means();
@@ -143,19 +137,15 @@ class ServedTraining final {
   [[nodiscard]] std::chrono::milliseconds patience() const;
 
   TrainingOptions options_;
-  const optim::Optimizer optimizer_;
-  TableSet tables_{};
-  std::vector<size_t> groups_{};                ///< of each parameter
-  std::vector<std::optional<double>> rates_{};  ///< of each sparse table; empty: the optimizer's
+  std::unique_ptr<ServedModel> model_;
   std::vector<std::string> servers_{};
   std::unique_ptr<TableServer> server_{};
   std::unique_ptr<rpc::Agent> agent_{};
   std::unique_ptr<TableClient> client_{};
+  std::unique_ptr<WorkerSteps> how_{};   ///< of a worker
   std::unique_ptr<TableSaver> saver_{};  ///< of the first worker
   int64_t steps_ = 0;
   int64_t barriers_ = 0;
-  std::vector<std::shared_ptr<EmbeddingRows>> rows_{};  ///< by sparse table
-  std::vector<EmbeddingImpl*> embeddings_{};            ///< of the model
 };
 
 }  // namespace argosy::ps

@@ -1,0 +1,34 @@
+#include "argosy/ps/pushed_steps.h"
+
+#include <memory>
+#include <utility>
+
+namespace argosy::ps {
+
+RowGradients::RowGradients(const ServedModel& model) {
+  pending_.reserve(model.rows().size());
+  deals_.reserve(model.rows().size());
+  for (const std::shared_ptr<EmbeddingRows>& rows : model.rows()) {
+    const EmbeddingRows::Pending& taken = pending_.emplace_back(rows->take());
+    const IdDeal& ids = deals_.emplace_back(taken.ids);
+    all_.push_back({.table = rows->table(),
+                    .ids = ids,
+                    .gradients = taken.gradients,
+                    .lr = model.rate_of(rows->table())});
+  }
+}
+
+void PushedSteps::step() {
+  const ServedModel::Gradients dense = model_.gradients();
+  const TableClient::DenseGradients pushed{.gradients = dense.gradients, .lr = dense.lr};
+  client_.push(RowGradients(model_).all(), dense.lr.empty() ? nullptr : &pushed);
+  pull();
+}
+
+void PushedSteps::pull() {
+  const TableClient::Dense dense{.values = model_.values()};
+  client_.pull({}, &dense);
+  model_.note_change();
+}
+
+}  // namespace argosy::ps

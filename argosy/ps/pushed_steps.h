@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include "argosy/ps/embedding_rows.h"
+#include "argosy/ps/id_deal.h"
+#include "argosy/ps/served_model.h"
+#include "argosy/ps/table_client.h"
+#include "argosy/ps/worker_steps.h"
+
+namespace argosy::ps {
+
+/// The gradients of a model's rows since the last step, as they are pushed. Internal to the room.
+class RowGradients final {
+ public:
+  /// Takes them from the embeddings. Lifetime: the model stays.
+  explicit RowGradients(const ServedModel& model);
+  [[nodiscard]] const std::vector<TableClient::Gradients>& all() const { return all_; }
+
+ private:
+  std::vector<EmbeddingRows::Pending> pending_{};
+  std::vector<IdDeal> deals_{};
+  std::vector<TableClient::Gradients> all_{};
+};
+
+/// Steps that the servers make of pushed gradients. Internal to the room.
+class PushedSteps final : public WorkerSteps {
+ public:
+  /// Lifetime: client and model stay.
+  PushedSteps(TableClient& client, const ServedModel& model) : client_(client), model_(model) {}
+
+  void step() override;
+  void pull() override;
+
+ private:
+  TableClient& client_;
+  const ServedModel& model_;
+};
+
+}  // namespace argosy::ps
