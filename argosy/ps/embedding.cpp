@@ -68,7 +68,7 @@ at::Tensor EmbeddingRows::finish(Batch& batch) {
   const TableClient::Rows read{
       .table = table_, .ids = *batch.deal, .out = has_padding ? std::span<float>(padded) : whole};
   if (!batch.wanted.empty()) {
-    client_.finish(batch.reading, {&read, 1});
+    batch.seen = client_.finish(batch.reading, {&read, 1});
   }
   for (size_t i = 0; i < (has_padding ? batch.places.size() : 0); ++i) {
     std::copy_n(&padded[i * dim], dim, &whole[batch.places[i] * dim]);
@@ -89,28 +89,37 @@ at::Tensor EmbeddingRows::pull(const at::Tensor& ids, std::optional<int64_t> pad
   }
   at::Tensor rows = finish(*batch);
   if (c10::GradMode::is_enabled()) {
+    if (options_.keeps_read) {
+      batch->rows = rows.detach();  // the same memory, without a cycle through the hook
+    }
     rows.requires_grad_();
-    rows.register_hook([self = shared_from_this(),
-                        wanted = std::move(batch->wanted),
-                        places = std::move(batch->places)](const at::Tensor& gradient) {
-      self->keep(wanted, places, gradient);
-    });
+    rows.register_hook(
+        [self = shared_from_this(), read = std::make_shared<Batch>(std::move(*batch))](
+            const at::Tensor& gradient) { self->keep(*read, gradient); });
   }
   return rows;
 }
 
-void EmbeddingRows::keep(std::span<const uint64_t> ids,
-                         std::span<const size_t> places,
-                         const at::Tensor& gradient) {
+void EmbeddingRows::keep(const Batch& batch, const at::Tensor& gradient) {
   const at::Tensor whole = gradient.contiguous();
   const auto dim = static_cast<size_t>(whole.size(-1));
-  const float* const data = whole.data_ptr<float>();
+  const auto append = [&](std::vector<float>& to, const at::Tensor& all) {
+    const float* const data = all.data_ptr<float>();
+    for (const size_t place : batch.places) {
+      to.insert(to.end(), data + place * dim, data + (place + 1) * dim);
+    }
+  };
   const std::lock_guard lock(mutex_);
-  pending_.ids.insert(pending_.ids.end(), ids.begin(), ids.end());
-  for (const size_t place : places) {
-    pending_.gradients.insert(
-        pending_.gradients.end(), data + place * dim, data + (place + 1) * dim);
+  pending_.ids.insert(pending_.ids.end(), batch.wanted.begin(), batch.wanted.end());
+  append(pending_.gradients, whole);
+  if (batch.rows.defined()) {
+    append(pending_.read, batch.rows);
   }
+  pending_.seen.resize(batch.seen.size(), kSawAll);
+  std::ranges::transform(
+      pending_.seen, batch.seen, pending_.seen.begin(), [](uint64_t a, uint64_t b) {
+        return std::min(a, b);
+      });
 }
 
 EmbeddingRows::Pending EmbeddingRows::take() {

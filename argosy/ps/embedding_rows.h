@@ -17,7 +17,8 @@ namespace argosy::ps {
 class EmbeddingRows final : public std::enable_shared_from_this<EmbeddingRows> {
  public:
   struct Options {
-    bool ahead = false;  ///< rows may be read before the step that comes before their use
+    bool ahead = false;       ///< rows may be read before the step that comes before their use
+    bool keeps_read = false;  ///< see Pending::read
   };
   EmbeddingRows(TableClient& client, uint32_t table, const Options& options)
       : client_(client), table_(table), options_(options) {}
@@ -31,6 +32,8 @@ class EmbeddingRows final : public std::enable_shared_from_this<EmbeddingRows> {
   struct Pending {
     std::vector<uint64_t> ids{};
     std::vector<float> gradients{};
+    std::vector<float> read{};  ///< like the gradients: the rows that they are of
+    TableClient::Seen seen{};   ///< by the first read of them; empty without gradients
   };
   [[nodiscard]] Pending take();
   [[nodiscard]] uint32_t table() const { return table_; }
@@ -43,13 +46,13 @@ class EmbeddingRows final : public std::enable_shared_from_this<EmbeddingRows> {
     std::vector<size_t> places{};    ///< of these in the batch
     std::unique_ptr<IdDeal> deal{};
     TableClient::Reading reading{};
+    TableClient::Seen seen{};
+    at::Tensor rows{};  ///< that were read, where they are kept
   };
   [[nodiscard]] Batch begin(const at::Tensor& ids, std::optional<int64_t> padding);
   [[nodiscard]] at::Tensor finish(Batch& batch);
-  /// Keeps the gradient, [n, dim], of those ids of a batch that stand at `places` of it.
-  void keep(std::span<const uint64_t> ids,
-            std::span<const size_t> places,
-            const at::Tensor& gradient);
+  /// Keeps the gradient of a batch's rows.
+  void keep(const Batch& batch, const at::Tensor& gradient);
 
   TableClient& client_;
   const uint32_t table_;

@@ -14,20 +14,26 @@ RowGradients::RowGradients(const ServedModel& model) {
     all_.push_back({.table = rows->table(),
                     .ids = ids,
                     .gradients = taken.gradients,
-                    .lr = model.rate_of(rows->table())});
+                    .lr = model.rate_of(rows->table()),
+                    .seen = taken.seen,
+                    .read = taken.read});
   }
 }
 
 void PushedSteps::step() {
   const ServedModel::Gradients dense = model_.gradients();
-  const TableClient::DenseGradients pushed{.gradients = dense.gradients, .lr = dense.lr};
+  TableClient::DenseGradients pushed{.gradients = dense.gradients, .lr = dense.lr, .seen = seen_};
+  if (read_ == Read::kKept) {
+    const std::vector<std::span<float>> values = model_.values();  // nobody has changed them
+    pushed.read.assign(values.begin(), values.end());
+  }
   client_.push(RowGradients(model_).all(), dense.lr.empty() ? nullptr : &pushed);
   pull();
 }
 
 void PushedSteps::pull() {
   const TableClient::Dense dense{.values = model_.values()};
-  client_.pull({}, &dense);
+  seen_ = client_.pull({}, &dense);
   model_.note_change();
 }
 

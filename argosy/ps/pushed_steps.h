@@ -26,8 +26,11 @@ class RowGradients final {
 /// Steps that the servers make of pushed gradients. Internal to the room.
 class PushedSteps final : public WorkerSteps {
  public:
-  /// Lifetime: client and model stay.
-  PushedSteps(TableClient& client, const ServedModel& model) : client_(client), model_(model) {}
+  enum class Read { kKept, kForgotten };
+  /// `read`: whether pushes say what parameters the worker had read. Lifetime: client and model
+  /// stay.
+  PushedSteps(TableClient& client, const ServedModel& model, Read read)
+      : client_(client), model_(model), read_(read) {}
 
   void step() override;
   void pull() override;
@@ -35,6 +38,8 @@ class PushedSteps final : public WorkerSteps {
  private:
   TableClient& client_;
   const ServedModel& model_;
+  const Read read_;
+  TableClient::Seen seen_{};  ///< by the last read of the parameters
 };
 
 }  // namespace argosy::ps

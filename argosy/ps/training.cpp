@@ -1,7 +1,11 @@
 #include "argosy/ps/training.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -42,6 +46,29 @@ rpc::AgentOptions agent_options(const TrainingOptions& options) {
   return agent;
 }
 
+LateOptions late_options(const TrainingOptions& options) {
+  return {.scales_rates = options.staleness_scaled, .compensation = options.delay_compensation};
+}
+
+std::string_view name_of(UpdateMode mode) {
+  constexpr std::array<std::string_view, 4> kNames{"kSync", "kAsync", "kHalfAsync", "kGeo"};
+  return kNames.at(static_cast<size_t>(mode));
+}
+
+/// What all processes must have chosen alike.
+std::string terms_of(const TrainingOptions& options) {
+  return fmt::format("{}, staleness {}, staleness_scaled {}, delay_compensation {}",
+                     name_of(options.mode),
+                     options.staleness,
+                     options.staleness_scaled,
+                     options.delay_compensation);
+}
+
+TrainingOptions checked(TrainingOptions options) {
+  options.validate();
+  return options;
+}
+
 /// An optimizer whose steps servers make, where its state lies.
 class ServedOptimizer final : public optim::ForwardingOptimizer {
  public:
@@ -68,6 +95,10 @@ class ServedOptimizer final : public optim::ForwardingOptimizer {
 
 }  // namespace
 
+void TrainingOptions::validate() const {
+  late_options(*this).validate(mode);
+}
+
 optim::Optimizer ServedTraining::optimizer() {
   return optim::Optimizer(std::make_shared<ServedOptimizer>(*this, model_->optimizer()));
 }
@@ -75,7 +106,8 @@ optim::Optimizer ServedTraining::optimizer() {
 ServedTraining::ServedTraining(torch::nn::Module& model,
                                const optim::Optimizer& optimizer,
                                TrainingOptions options)
-    : options_(std::move(options)), model_(std::make_unique<ServedModel>(model, optimizer)) {
+    : options_(checked(std::move(options))),
+      model_(std::make_unique<ServedModel>(model, optimizer)) {
   for (int s = 0; s < options_.roles.servers; ++s) {
     servers_.push_back(server_name(s));
   }
@@ -94,6 +126,8 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
                            .worker_names = workers,
                            .mode = options_.mode,
                            .staleness = options_.staleness,
+                           .late = late_options(options_),
+                           .terms = terms_of(options_),
                            .backup = options_.backup,
                            .record = options_.record,
                            .replay = options_.replay,
@@ -111,10 +145,13 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
         ClientOptions{.servers = servers_,
                       .worker = static_cast<uint32_t>(options_.roles.index),
                       .goes_on = agent_->rejoined(),
+                      .terms = terms_of(options_),
                       .timeout = options_.timeout,
                       .threads = threads});
-    model_->bind(*client_, {.ahead = options_.mode != UpdateMode::kSync});
-    how_ = std::make_unique<PushedSteps>(*client_, *model_);
+    const bool keeps_read = options_.delay_compensation > 0;
+    model_->bind(*client_, {.ahead = options_.mode != UpdateMode::kSync, .keeps_read = keeps_read});
+    how_ = std::make_unique<PushedSteps>(
+        *client_, *model_, keeps_read ? PushedSteps::Read::kKept : PushedSteps::Read::kForgotten);
     begin();
   }
 }

@@ -27,7 +27,13 @@ struct TrainingOptions {
   Roles roles{};
   UpdateMode mode = UpdateMode::kSync;
   uint64_t staleness = 0;  ///< with kHalfAsync
-  bool backup = true;      ///< each part of the tables lies on two servers, where there are two
+  /// In kAsync and kHalfAsync: divides the learning rate of a step by the number of steps that
+  /// others made between its read and its push, where that is 2 or more; see LateOptions.
+  bool staleness_scaled = false;
+  /// In the same modes: λ, by which a gradient of old weights is corrected; see LateOptions. Pushes
+  /// then carry what was read, and are twice as large. 0: off. The authors took 0.04 for SGD.
+  double delay_compensation = 0;
+  bool backup = true;  ///< each part of the tables lies on two servers, where there are two
   /// Of a step: also for the other workers, where it waits for them.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
   /// A folder of checkpoints, which all processes see under this path. Empty: none. A training
@@ -52,6 +58,9 @@ struct TrainingOptions {
   /// Of this process, for the rows of a large batch. 0: as many as an operator has.
   int threads = 0;
   rpc::AgentOptions agent{};  ///< how the processes meet; name, rank and world_size are set
+
+  /// Errors: UsageError naming the field that cannot be, or not in this mode.
+  void validate() const;
 };
 
 /// Trains a model whose embeddings and parameters lie on servers. Servers and workers run the same

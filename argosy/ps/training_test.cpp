@@ -1,8 +1,6 @@
 #include "argosy/ps/training.h"
 
 #include <cstdlib>
-#include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,79 +12,19 @@
 
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/load.h"
-#include "argosy/optim/adam.h"
 #include "argosy/optim/lamb.h"
 #include "argosy/optim/lr_decay.h"
-#include "argosy/optim/sgd.h"
-#include "argosy/ps/embedding.h"
-#include "argosy/ps/first_row.h"
-#include "argosy/rendezvous/store.h"
+#include "argosy/ps/training_test_support.h"
 
 #include "tests/support/temp_dir.h"
 
 namespace argosy::ps {
 namespace {
 
-using namespace std::chrono_literals;
 using ::testing::HasSubstr;
+using namespace trained;
 
-constexpr int64_t kDim = 4;
-constexpr int64_t kWords = 50;
 constexpr int kSteps = 6;
-constexpr float kRange = 0.3F;
-
-struct ServedNet : torch::nn::Module {
-  explicit ServedNet(std::optional<int64_t> padding = {}) {
-    words = register_module(
-        "words",
-        Embedding(EmbeddingOptions{
-            .dim = kDim, .initial_range = kRange, .seed = 5, .padding_idx = padding}));
-    head = register_module("head", torch::nn::Linear(kDim, 3));
-  }
-  at::Tensor forward(const at::Tensor& ids) { return head(words(ids).sum(1)); }
-  Embedding words{nullptr};
-  torch::nn::Linear head{nullptr};
-};
-
-/// The same network with all rows in this process.
-struct LocalNet : torch::nn::Module {
-  LocalNet() {
-    words = register_module("words", torch::nn::Embedding(kWords, kDim));
-    head = register_module("head", torch::nn::Linear(kDim, 3));
-    const torch::NoGradGuard no_grad;
-    for (int64_t id = 0; id < kWords; ++id) {
-      std::vector<float> row(kDim);
-      draw_first_row(5, static_cast<uint64_t>(id), kRange, row);
-      words->weight[id].copy_(torch::tensor(row));
-    }
-  }
-  at::Tensor forward(const at::Tensor& ids) { return head(words(ids).sum(1)); }
-  torch::nn::Embedding words{nullptr};
-  torch::nn::Linear head{nullptr};
-};
-
-/// A batch is a function of worker and step.
-std::pair<at::Tensor, at::Tensor> batch_of(int worker, int step) {
-  auto random = at::detail::createCPUGenerator(uint64_t{100} * static_cast<uint64_t>(worker) +
-                                               static_cast<uint64_t>(step));
-  return {torch::randint(kWords, {8, 5}, random, at::kLong),
-          torch::randint(3, {8}, random, at::kLong)};
-}
-
-template <typename Net>
-at::Tensor loss_of(Net& net, int worker, int step) {
-  const auto [ids, targets] = batch_of(worker, step);
-  return torch::nn::functional::cross_entropy(net.forward(ids), targets);
-}
-
-using MakeOptimizer = std::function<optim::Optimizer(torch::nn::Module&)>;
-
-optim::Optimizer sgd(torch::nn::Module& net) {
-  return optim::SGD(net, {.lr = 0.1});
-}
-optim::Optimizer adam(torch::nn::Module& net) {
-  return optim::Adam(net, {.lr = 0.01, .weight_decay = 0.01});
-}
 
 struct Trained {
   std::vector<float> losses{};  ///< of worker 0
@@ -100,72 +38,39 @@ Trained served(int servers,
                UpdateMode mode = UpdateMode::kSync,
                const std::string& checkpoints = "",
                int until = kSteps) {
-  const std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
   Trained result;
-  std::vector<std::thread> threads;
-  std::mutex making;
-  for (int rank = 0; rank < servers + workers; ++rank) {
-    threads.emplace_back([&, rank] {
-      std::unique_lock lock(making);
-      torch::manual_seed(static_cast<uint64_t>(rank == servers ? 1 : 1000 + rank));
-      ServedNet net;  // only the first worker's parameters count
-      lock.unlock();
-      optim::Optimizer optimizer = make(net);
-      const bool is_server = rank < servers;
-      const int worker = rank - servers;
-      ServedTraining training(net,
-                              optimizer,
-                              {.roles = {.servers = servers,
-                                         .workers = workers,
-                                         .is_server = is_server,
-                                         .index = is_server ? rank : worker},
-                               .mode = mode,
-                               .timeout = 60s,
-                               .checkpoints = checkpoints,
-                               .agent = {.store = store, .token = "secret"}});
-      if (training.is_server()) {
-        training.serve();
-        return;
-      }
-      optim::Optimizer on_servers = training.optimizer();
-      while (training.steps() < until) {
-        on_servers.zero_grad();
-        const at::Tensor loss = loss_of(net, worker, static_cast<int>(training.steps()));
-        loss.backward();
-        on_servers.step();
-        if (worker == 0) {
-          result.losses.push_back(loss.item<float>());
-        }
-        if (!checkpoints.empty() && training.steps() % 2 == 0) {
-          training.save();
-        }
-      }
-      if (worker == 0) {
-        const torch::NoGradGuard no_grad;
-        result.weight = net.head->weight.detach().clone();
-        result.rows = net.words(torch::arange(kWords)).clone();
-        EXPECT_GT(training.stats()[0].rows, 0U);
-        EXPECT_LE(training.stats()[0].rows, static_cast<uint64_t>(kWords));
-      }
-      training.stop();
-    });
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
+  run_job({.servers = servers,
+           .workers = workers,
+           .optimizer = make,
+           .options = {.mode = mode, .checkpoints = checkpoints}},
+          [&](ServedTraining& training, ServedNet& net, int worker) {
+            optim::Optimizer on_servers = training.optimizer();
+            while (training.steps() < until) {
+              on_servers.zero_grad();
+              const at::Tensor loss = loss_of(net, worker, training.steps());
+              loss.backward();
+              on_servers.step();
+              if (worker == 0) {
+                result.losses.push_back(loss.item<float>());
+              }
+              if (!checkpoints.empty() && training.steps() % 2 == 0) {
+                training.save();
+              }
+            }
+            if (worker == 0) {
+              const torch::NoGradGuard no_grad;
+              result.weight = net.head->weight.detach().clone();
+              result.rows = net.words(torch::arange(kWords)).clone();
+              EXPECT_GT(training.stats()[0].rows, 0U);
+              EXPECT_LE(training.stats()[0].rows, static_cast<uint64_t>(kWords));
+            }
+          });
   return result;
 }
 
 /// Trains in this process by the average of the workers' gradients.
 Trained local(int workers, const MakeOptimizer& make) {
-  torch::manual_seed(1);
-  const ServedNet same;  // draws its head from the same numbers
-  LocalNet net;
-  {
-    const torch::NoGradGuard no_grad;
-    net.head->weight.copy_(same.head->weight);
-    net.head->bias.copy_(same.head->bias);
-  }
+  LocalNet net = first_net();
   optim::Optimizer optimizer = make(net);
   Trained result;
   for (int step = 0; step < kSteps; ++step) {
@@ -198,8 +103,8 @@ Trained local(int workers, const MakeOptimizer& make) {
 }
 
 TEST(PsTraining, OneWorkerLearnsToTheBitWhatAProcessAloneDoes) {
-  const Trained alone = local(1, sgd);
-  const Trained by_servers = served(2, 1, sgd);
+  const Trained alone = local(1, by_sgd);
+  const Trained by_servers = served(2, 1, by_sgd);
   EXPECT_EQ(by_servers.losses, alone.losses);
   EXPECT_TRUE(torch::equal(by_servers.weight, alone.weight));
   EXPECT_TRUE(torch::equal(by_servers.rows, alone.rows));
@@ -207,9 +112,9 @@ TEST(PsTraining, OneWorkerLearnsToTheBitWhatAProcessAloneDoes) {
 
 TEST(PsTraining, SyncIsTheAverageOfTheWorkersToTheBit) {
   for (const int workers : {2, 3}) {
-    const Trained together = local(workers, sgd);
+    const Trained together = local(workers, by_sgd);
     for (const int servers : {1, 3}) {
-      const Trained by_servers = served(servers, workers, sgd);
+      const Trained by_servers = served(servers, workers, by_sgd);
       EXPECT_EQ(by_servers.losses, together.losses) << servers << " servers, " << workers;
       EXPECT_TRUE(torch::equal(by_servers.weight, together.weight));
       EXPECT_TRUE(torch::equal(by_servers.rows, together.rows));
@@ -221,7 +126,7 @@ TEST(PsTraining, AnyOfOurOptimizersRunsOnServers) {
   const auto lamb = [](torch::nn::Module& net) -> optim::Optimizer {
     return optim::Lamb(net, {.lr = 0.01});
   };
-  for (const MakeOptimizer& make : {MakeOptimizer(adam), MakeOptimizer(lamb)}) {
+  for (const MakeOptimizer& make : {MakeOptimizer(by_adam), MakeOptimizer(lamb)}) {
     const Trained one = served(1, 2, make);
     const Trained three = served(3, 2, make);
     EXPECT_EQ(one.losses, three.losses);
@@ -235,10 +140,11 @@ TEST(PsTraining, AnyOfOurOptimizersRunsOnServers) {
 TEST(PsTraining, GoesOnFromItsCheckpointToTheSameBits) {
   const test::TempDir directory;
   const std::string folder = directory.path().string();
-  const Trained whole = served(2, 2, adam);
-  const Trained begun = served(2, 2, adam, UpdateMode::kSync, folder, 5);  // its last save is of 4
+  const Trained whole = served(2, 2, by_adam);
+  const Trained begun =
+      served(2, 2, by_adam, UpdateMode::kSync, folder, 5);  // its last save is of 4
   EXPECT_EQ(begun.losses.size(), 5U);
-  const Trained rest = served(3, 2, adam, UpdateMode::kSync, folder);
+  const Trained rest = served(3, 2, by_adam, UpdateMode::kSync, folder);
   EXPECT_EQ(rest.losses, (std::vector<float>{whole.losses[4], whole.losses[5]}));
   EXPECT_TRUE(torch::equal(rest.weight, whole.weight));
   EXPECT_TRUE(torch::equal(rest.rows, whole.rows));
@@ -254,10 +160,10 @@ TEST(PsTraining, SchedulesActOnItsOptimizer) {
     torch::nn::Linear net(2, 1);
     TrainingOptions mine = options;
     mine.roles.is_server = true;
-    ServedTraining(*net, sgd(*net), mine).serve();
+    ServedTraining(*net, by_sgd(*net), mine).serve();
   });
   torch::nn::Linear net(2, 1);
-  const optim::Optimizer given = sgd(*net);
+  const optim::Optimizer given = by_sgd(*net);
   ServedTraining training(*net, given, options);
   optim::Optimizer optimizer = training.optimizer();
   optim::PiecewiseDecay schedule(optimizer, {.boundaries = {1}, .values = {0.5, 0.05}});
@@ -287,7 +193,7 @@ TEST(PsTraining, DenseParametersHaveTheBitsOfTheOptimizer) {
     std::thread server([&] {
       if (by_servers) {
         torch::nn::Linear net(6, 2);  // draws after the worker's, whose parameters count
-        optim::Optimizer optimizer = adam(*net);
+        optim::Optimizer optimizer = by_adam(*net);
         ServedTraining training(
             *net,
             optimizer,
@@ -295,7 +201,7 @@ TEST(PsTraining, DenseParametersHaveTheBitsOfTheOptimizer) {
         training.serve();
       }
     });
-    optim::Optimizer optimizer = adam(*net);
+    optim::Optimizer optimizer = by_adam(*net);
     std::unique_ptr<ServedTraining> training;
     if (by_servers) {
       training = std::make_unique<ServedTraining>(
@@ -326,10 +232,10 @@ TEST(PsTraining, APaddedIdIsZerosAndGetsNoRow) {
   };
   std::thread server([&] {
     ServedNet net(7);
-    ServedTraining(net, sgd(net), options(true)).serve();
+    ServedTraining(net, by_sgd(net), options(true)).serve();
   });
   ServedNet net(7);
-  optim::Optimizer optimizer = sgd(net);
+  optim::Optimizer optimizer = by_sgd(net);
   ServedTraining training(net, optimizer, options(false));
   const at::Tensor ids = torch::tensor({{1, 7, -3}, {7, 7, 1}});
   const at::Tensor rows = net.words(ids);
@@ -393,7 +299,7 @@ TEST(PsTraining, IdsThatAreFetchedAheadAreReadBeforeTheStep) {
 }
 
 TEST(PsTraining, AsyncLearnsToo) {
-  const Trained trained = served(2, 2, sgd, UpdateMode::kAsync);
+  const Trained trained = served(2, 2, by_sgd, UpdateMode::kAsync);
   EXPECT_TRUE(at::isfinite(trained.rows).all().item<bool>());
   EXPECT_TRUE(at::isfinite(trained.weight).all().item<bool>());
 }
