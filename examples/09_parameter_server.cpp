@@ -2,11 +2,12 @@
 // users and a hundred thousand things. A row is made when somebody is first seen. Servers and
 // workers run this same program; each part of the tables lies on two servers, so that one may die.
 //
-//     argosy launch --server_num 2 --worker_num 2 ./09_parameter_server [--mode sync|async]
+//     argosy launch --server_num 2 --worker_num 2 ./09_parameter_server [--mode sync|async|geo]
 //         [--checkpoints DIR] [--record DIR | --replay DIR]
 //
 // With --checkpoints it saves every 100 steps and goes on from there, with any number of servers.
-// An asynchronous run with --record is repeated to the bit by --replay.
+// An asynchronous run with --record is repeated to the bit by --replay. In the mode geo, workers
+// train by themselves for ten steps before they send what these have changed.
 #include <argosy/argosy.h>
 
 #include <algorithm>
@@ -86,6 +87,12 @@ double area_under_curve(std::vector<float> odds, const at::Tensor& clicked) {
   return pairs / (below * (static_cast<double>(all.size()) - below));
 }
 
+ps::UpdateMode mode_of(const std::string& name) {
+  return name == "geo"     ? ps::UpdateMode::kGeo
+         : name == "async" ? ps::UpdateMode::kAsync
+                           : ps::UpdateMode::kSync;
+}
+
 int main(int argc, char** argv) {
   const std::string mode = program::take_option(argc, argv, "--mode");
   const auto folder_of = [&](const char* option) {
@@ -94,15 +101,15 @@ int main(int argc, char** argv) {
   const std::string checkpoints = folder_of("--checkpoints");
   Model model;
   optim::SGD optimizer(model, {.lr = 0.05});
-  ps::ServedTraining training(
-      model,
-      optimizer,
-      {.roles = ps::Roles::from_environment(),
-       .mode = mode == "async" ? ps::UpdateMode::kAsync : ps::UpdateMode::kSync,
-       .checkpoints = checkpoints,
-       .keep = {.keep_last = 2},
-       .record = folder_of("--record"),
-       .replay = folder_of("--replay")});
+  ps::ServedTraining training(model,
+                              optimizer,
+                              {.roles = ps::Roles::from_environment(),
+                               .mode = mode_of(mode),
+                               .geo_steps = 10,
+                               .checkpoints = checkpoints,
+                               .keep = {.keep_last = 2},
+                               .record = folder_of("--record"),
+                               .replay = folder_of("--replay")});
   if (training.is_server()) {
     training.serve();
     return 0;

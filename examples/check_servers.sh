@@ -2,7 +2,7 @@
 # check_servers.sh ARGOSY PROGRAM: two servers and two workers learn who clicks what, and come to the same figures when
 # a server is killed in the middle; when it is started again and the other one is killed after it; and when a worker is
 # killed, the launcher starts all again, and they go on from a checkpoint. An asynchronous run is repeated, and goes on
-# when a worker is killed, with it or without.
+# when a worker is killed, with it or without; so does one whose workers train by themselves for some steps.
 set -euo pipefail
 argosy=$1 program=$2
 scratch=$(mktemp -d)
@@ -13,7 +13,7 @@ start() { # NAME [LAUNCHER'S OPTION]… -- [ARGUMENT]…: the launcher, in the b
   local name=$1 options=()
   while shift && [[ $1 != -- ]]; do options+=("$1"); done
   shift
-  "$argosy" launch --run_mode ps --server_num 2 --worker_num 2 --log_dir "$name" "${options[@]}" "$program" "$@" \
+  "$argosy" launch --run_mode ps --server_num 2 --worker_num "${workers:-2}" --log_dir "$name" "${options[@]}" "$program" "$@" \
     >"$name.txt" 2>"$name.err" &
   launcher=$!
 }
@@ -77,27 +77,39 @@ grep -q 'restart 1 of 1' restarted.err || { echo "no worker died" >&2; exit 1; }
 diff <(tail -n 4 calm.figures) <(tail -n 4 restarted.figures) ||
   { echo "the restart changed the result" >&2; exit 1; }
 
-start lonely --max_restarts 1 -- --mode async
-kill_one lonely TRAINER 'step 200' 1
-kill_one lonely TRAINER 'step 400' 0
-finish lonely
-[[ $(grep -c 'worker [01]: .*; it is started again (1 of 1)' lonely.err) == 2 ]] ||
-  { cat lonely.err; echo "no two workers were started again alone" >&2; exit 1; }
-[[ $(grep -c 'step 600' lonely.figures) == 1 ]] || { echo "the first worker did not make its steps" >&2; exit 1; }
+for mode in async geo; do
+  start "lonely_$mode" --max_restarts 1 -- --mode "$mode"
+  kill_one "lonely_$mode" TRAINER 'step 200' 1
+  kill_one "lonely_$mode" TRAINER 'step 400' 0
+  finish "lonely_$mode"
+  [[ $(grep -c 'worker [01]: .*; it is started again (1 of 1)' "lonely_$mode.err") == 2 ]] ||
+    { cat "lonely_$mode.err"; echo "no two workers were started again alone" >&2; exit 1; }
+  [[ $(grep -c 'step 600' "lonely_$mode.figures") == 1 ]] ||
+    { echo "the first worker did not make its steps" >&2; exit 1; }
 
-start missed -- --mode async
-kill_one missed TRAINER 'step 200' 1
-finish missed
-grep -q 'worker 1: .*; the others go on without it' missed.err || { echo "no worker was missed" >&2; exit 1; }
+  start "missed_$mode" -- --mode "$mode"
+  kill_one "missed_$mode" TRAINER 'step 200' 1
+  finish "missed_$mode"
+  grep -q 'worker 1: .*; the others go on without it' "missed_$mode.err" || { echo "no worker was missed" >&2; exit 1; }
 
-start recorded -- --mode async --record order
-finish recorded
-start repeated -- --mode async --replay order
-finish repeated
-# How many rows there are while the other worker still learns is nobody's turn.
-diff <(grep -v rows recorded.figures) <(grep -v rows repeated.figures) ||
-  { echo "the replay came to another result" >&2; exit 1; }
+  start "recorded_$mode" -- --mode "$mode" --record "order_$mode"
+  finish "recorded_$mode"
+  start "repeated_$mode" -- --mode "$mode" --replay "order_$mode"
+  finish "repeated_$mode"
+  # How many rows there are while the other worker still learns is nobody's turn.
+  diff <(grep -v rows "recorded_$mode.figures") <(grep -v rows "repeated_$mode.figures") ||
+    { echo "the replay came to another result" >&2; exit 1; }
+done
+
+workers=1 start geo_calm -- --mode geo
+finish geo_calm
+workers=1 start geo_disturbed -- --mode geo
+kill_one geo_disturbed PSERVER 'step 200'
+finish geo_disturbed
+grep -q 'the others go on without it' geo_disturbed.txt geo_disturbed.err || { echo "no server died" >&2; exit 1; }
+diff geo_calm.figures geo_disturbed.figures || { echo "the death of a server changed the result" >&2; exit 1; }
 
 auc=$(sed -n 's/^AUC \([0-9.]*\),.*/\1/p' calm.figures)
 awk -v auc="$auc" 'BEGIN { exit !(auc > 0.75 && auc < 0.84) }' || { echo "AUC $auc, expected 0.75 to 0.84" >&2; exit 1; }
+grep AUC recorded_geo.figures
 cat calm.figures

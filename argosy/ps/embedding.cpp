@@ -40,6 +40,12 @@ void EmbeddingImpl::prefetch(const at::Tensor& ids) {
   rows_->prefetch(ids.contiguous(), options_.padding_idx);
 }
 
+EmbeddingRows::EmbeddingRows(TableClient& client, uint32_t table, const Options& options)
+    : client_(client),
+      table_(table),
+      options_(options),
+      local_(options.local ? std::make_unique<LocalRows>(client, table) : nullptr) {}
+
 EmbeddingRows::Batch EmbeddingRows::begin(const at::Tensor& ids, std::optional<int64_t> padding) {
   const std::span<const int64_t> all(ids.data_ptr<int64_t>(), static_cast<size_t>(ids.numel()));
   Batch batch{.ids = ids};
@@ -50,7 +56,7 @@ EmbeddingRows::Batch EmbeddingRows::begin(const at::Tensor& ids, std::optional<i
     }
   }
   batch.deal = std::make_unique<IdDeal>(client_.deal(batch.wanted));
-  if (!batch.wanted.empty()) {
+  if (!batch.wanted.empty() && local_ == nullptr) {
     const TableClient::Rows read{.table = table_, .ids = *batch.deal};
     batch.reading = client_.begin_pull({&read, 1});
   }
@@ -67,7 +73,9 @@ at::Tensor EmbeddingRows::finish(Batch& batch) {
   const std::span<float> whole(rows.data_ptr<float>(), static_cast<size_t>(rows.numel()));
   const TableClient::Rows read{
       .table = table_, .ids = *batch.deal, .out = has_padding ? std::span<float>(padded) : whole};
-  if (!batch.wanted.empty()) {
+  if (local_ != nullptr) {
+    local_->read(*batch.deal, read.out);
+  } else if (!batch.wanted.empty()) {
     batch.seen = client_.finish(batch.reading, {&read, 1});
   }
   for (size_t i = 0; i < (has_padding ? batch.places.size() : 0); ++i) {

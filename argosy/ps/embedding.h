@@ -53,7 +53,8 @@ class EmbeddingImpl : public torch::nn::Module {
 
   /// Begins to read the rows of the next forward, which takes the same ids, while the caller
   /// computes: call it after this batch's forward. The rows may then lack this batch's step. In
-  /// kSync it does nothing, for there a step reads what the last one made.
+  /// kSync it does nothing, for there a step reads what the last one made; nor in kGeo, where most
+  /// rows are here.
   /// Errors: as forward().
   void prefetch(const at::Tensor& ids);
 

@@ -9,6 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/ps/local_rows.h"
 #include "argosy/ps/table_client.h"
 
 namespace argosy::ps {
@@ -19,9 +20,9 @@ class EmbeddingRows final : public std::enable_shared_from_this<EmbeddingRows> {
   struct Options {
     bool ahead = false;       ///< rows may be read before the step that comes before their use
     bool keeps_read = false;  ///< see Pending::read
+    bool local = false;       ///< rows are read from local(), and trained there
   };
-  EmbeddingRows(TableClient& client, uint32_t table, const Options& options)
-      : client_(client), table_(table), options_(options) {}
+  EmbeddingRows(TableClient& client, uint32_t table, const Options& options);
 
   /// Returns the rows of `ids`, i64 of any shape, contiguous: a leaf whose gradient is kept here.
   /// The id `padding` has zeros, and no gradient.
@@ -37,6 +38,8 @@ class EmbeddingRows final : public std::enable_shared_from_this<EmbeddingRows> {
   };
   [[nodiscard]] Pending take();
   [[nodiscard]] uint32_t table() const { return table_; }
+  /// Only with Options::local.
+  [[nodiscard]] LocalRows& local() { return *local_; }
 
  private:
   /// A batch whose rows are on their way.
@@ -57,6 +60,7 @@ class EmbeddingRows final : public std::enable_shared_from_this<EmbeddingRows> {
   TableClient& client_;
   const uint32_t table_;
   const Options options_;
+  std::unique_ptr<LocalRows> local_;
   std::optional<Batch> ahead_{};
   std::mutex mutex_;  ///< backward runs in threads of libtorch
   Pending pending_{};

@@ -660,7 +660,7 @@ void Replica::name_backup(const ServerLinks& links, const View& before, const Ou
 
 // -- Saves.
 
-void Replica::begin_save(const std::string& folder) {
+void Replica::begin_save(const SaveRequest& request) {
   const std::lock_guard one_at_a_time(save_mutex_);
   std::unique_ptr<PartitionCopy> former;
   {
@@ -671,6 +671,7 @@ void Replica::begin_save(const std::string& folder) {
   former.reset();  // without the lock, which its thread may wait for
   const std::unique_lock lock(mutex_);
   check_primary();
+  partition_->restore(request.dense);
   saved_ = {};
   auto files = std::make_shared<std::vector<ShardFile>>();
   saving_ = std::make_unique<PartitionCopy>(
@@ -678,9 +679,9 @@ void Replica::begin_save(const std::string& folder) {
       mutex_,
       PartitionCopy::Receiver{
           .take =
-              [this, folder, files](int shard,
-                                    const std::vector<SavedRows>& rows,
-                                    const std::vector<SavedDense>& dense) {
+              [this, folder = request.folder, files](int shard,
+                                                     const std::vector<SavedRows>& rows,
+                                                     const std::vector<SavedDense>& dense) {
                 files->push_back(write_shard(folder, shard, tables_, rows, dense));
               },
           .end =

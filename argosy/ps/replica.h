@@ -130,9 +130,9 @@ class Replica final {
   [[nodiscard]] rpc::Later<PullReply> pull(rpc::CallContext& call, PullRequest request);
   /// Takes a push. Returns when the backup has it too, or when there is no backup.
   void push(const PushRequest& request, const ServerLinks& links);
-  /// Begins to write what it holds now into `folder`, and ends a former save. Returns at once;
+  /// Begins to write what it holds now into a folder, and ends a former save. Returns at once;
   /// pushes that follow change nothing of it.
-  void begin_save(const std::string& folder);
+  void begin_save(const SaveRequest& request);
   /// Returns what the last save has written, when all is. NotPrimaryError without a save.
   [[nodiscard]] rpc::Later<std::vector<ShardFile>> end_save();
   [[nodiscard]] WorkerProgress progress_of(uint32_t worker) const;

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "argosy/ps/tables.h"
 #include "argosy/rpc/memory.h"
 
 namespace argosy::ps {
@@ -135,6 +136,14 @@ struct FolderRequest {
   uint32_t partition = 0;
   std::string folder{};
   auto fields() { return std::tie(partition, folder); }
+};
+
+/// Asks for a save of a partition.
+struct SaveRequest {
+  uint32_t partition = 0;
+  std::string folder{};
+  std::vector<SavedDense> dense{};  ///< that the partition is given first; empty: it has them
+  auto fields() { return std::tie(partition, folder, dense); }
 };
 
 }  // namespace argosy::ps

@@ -131,6 +131,14 @@ void RowTable::push(const RowPush& push) {
   count_bytes();
 }
 
+void RowTable::set(std::span<const uint64_t> ids, std::span<const float> weights) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (const auto row = row_for({options_.seed, ids[i]})) {
+      copy_row(at(*row), &weights[i * options_.dim], options_.dim);
+    }
+  }
+}
+
 void RowTable::add(std::span<const uint64_t> ids, std::span<const float> differences) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (const auto row = row_for({options_.seed, ids[i]})) {

@@ -65,6 +65,8 @@ class RowTable final {
   /// bring_back(); some rows are then updated.
   void push(const RowPush& push);
 
+  /// Gives rows these weights, [n, dim]; their state stays. Errors: as push().
+  void set(std::span<const uint64_t> ids, std::span<const float> weights);
   /// Adds differences, [n, dim], to weights. Errors: as push().
   void add(std::span<const uint64_t> ids, std::span<const float> differences);
 

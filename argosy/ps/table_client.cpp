@@ -271,11 +271,16 @@ void TableClient::begin() {
   });
 }
 
-TableClient::Saving TableClient::begin_save(const std::string& folder) {
+TableClient::Saving TableClient::begin_save(const std::string& folder,
+                                            const std::vector<SavedDense>& dense) {
   pull({});  // in kSync the last push of this worker is applied when all have pushed
-  std::vector<FolderRequest> requests;
+  std::vector<SaveRequest> requests;
   for (int partition = 0; partition < servers(); ++partition) {
-    requests.push_back({.partition = static_cast<uint32_t>(partition), .folder = folder});
+    SaveRequest& request = requests.emplace_back(
+        SaveRequest{.partition = static_cast<uint32_t>(partition), .folder = folder});
+    std::ranges::copy_if(dense, std::back_inserter(request.dense), [&](const SavedDense& one) {
+      return std::ranges::count(dense_of_[request.partition], one.number) > 0;
+    });
   }
   (void)ask_all<void>("ps/save", requests);
   Saving saving;
@@ -441,13 +446,14 @@ void TableClient::set_day(int32_t day) {
 
 /// In kSync it waits for all workers, so that nobody is ahead by more than a push.
 void TableClient::keep_up(const Upkeep& upkeep) {
-  push({}, nullptr, upkeep);
+  push({}, nullptr, upkeep, 0);
   pull({});
 }
 
 void TableClient::push(std::span<const Gradients> gradients,
                        const DenseGradients* dense,
-                       const Upkeep& upkeep) {
+                       const Upkeep& upkeep,
+                       uint64_t steps) {
   if (dense != nullptr) {
     check_dense(dense->lr.size(), [&](size_t i) {
       return i < dense->gradients.size() ? dense->gradients[i].size() : 0;
@@ -467,7 +473,7 @@ void TableClient::push(std::span<const Gradients> gradients,
                         .worker = options_.worker,
                         .number = pushes_,
                         .upkeep = upkeep,
-                        .steps = upkeep.is_any() ? uint64_t{0} : 1});
+                        .steps = steps});
   }
   for (const Gradients& all : gradients) {
     add_rows(all, requests);

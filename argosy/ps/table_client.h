@@ -108,8 +108,10 @@ class TableClient final {
   };
   /// Lets the servers write all tables as they are now into a folder that all see under this path.
   /// Returns when each has fixed the moment; pushes that follow change nothing of what is written.
-  /// In kSync all servers write the same step. Errors: as pull(); UsageError during a former save.
-  [[nodiscard]] Saving begin_save(const std::string& folder);
+  /// In kSync all servers write the same step. `dense`: what the dense parameters are, where the
+  /// workers have them and not the servers. Errors: as pull(); UsageError during a former save.
+  [[nodiscard]] Saving begin_save(const std::string& folder,
+                                  const std::vector<SavedDense>& dense = {});
   /// Lets the servers read a checkpoint. One worker calls it, in place of begin().
   /// Errors: CheckpointError's text as RemoteError; UsageError when it is of other tables.
   void load(const std::string& checkpoint);
@@ -119,7 +121,13 @@ class TableClient final {
   Seen pull(std::span<const Rows> rows, const Dense* dense = nullptr);
   /// Sends gradients. Blocks until all servers have them. Errors: as pull().
   void push(std::span<const Gradients> gradients, const DenseGradients* dense = nullptr) {
-    push(gradients, dense, {});
+    push(gradients, dense, {}, 1);
+  }
+  /// In kGeo: sends what `steps` steps of this worker have changed. Errors: as pull().
+  void push_differences(std::span<const Gradients> differences,
+                        const DenseGradients* dense,
+                        uint64_t steps) {
+    push(differences, dense, {}, steps);
   }
   // Upkeep of tables with statistics, as pushes of nothing: in kSync all workers call it, and one
   // of them is enough else. Errors: as pull().
@@ -155,7 +163,8 @@ class TableClient final {
   void keep_up(const Upkeep& upkeep);
   void push(std::span<const Gradients> gradients,
             const DenseGradients* dense,
-            const Upkeep& upkeep);
+            const Upkeep& upkeep,
+            uint64_t steps);
 
   /// Calls a function of each partition's primary at once. A server that dies is replaced by the
   /// backup, which is asked again: requests may come twice.

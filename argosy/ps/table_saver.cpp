@@ -99,12 +99,13 @@ int64_t TableSaver::resume() {
     return 0;
   }
   client_.load(*newest.path);
+  resumed_from_ = *newest.path;
   begun_ = newest.manifest->step;
   log::info("[ps.load] resumed from {}", *newest.path);
   return begun_;
 }
 
-void TableSaver::save(int64_t step) {
+void TableSaver::save(int64_t step, const std::vector<SavedDense>& dense) {
   (void)wait();
   if (!std::exchange(saves_, true)) {
     checkpoint::set_aside_later(directory_, begun_);
@@ -113,7 +114,7 @@ void TableSaver::save(int64_t step) {
       std::make_shared<checkpoint::PendingFolder>(directory_, checkpoint::step_name(step));
   missed_ = !survived(directory_, [&] {
     writing_ = std::async(std::launch::async,
-                          [this, folder, step, saving = client_.begin_save(folder->path())] {
+                          [this, folder, step, saving = client_.begin_save(folder->path(), dense)] {
                             finish(*folder, client_.tables(), saving, step);
                             prune(directory_, keep_);
                           });

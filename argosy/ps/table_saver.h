@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <future>
 #include <string>
+#include <vector>
 
 #include "argosy/checkpoint/prune.h"
 #include "argosy/ps/table_client.h"
@@ -39,12 +40,15 @@ class TableSaver final {
   /// Loads the newest whole checkpoint into the servers' tables and returns its step; 0 without
   /// one. In place of TableClient::begin(). Errors: those of TableClient::load().
   [[nodiscard]] int64_t resume();
+  /// Returns the checkpoint that resume() has loaded; "": none.
+  [[nodiscard]] const std::string& resumed_from() const { return resumed_from_; }
   /// Says that the training is at that step, in place of resume(): another process began it.
   void go_on(int64_t step) { begun_ = step; }
   /// Begins a checkpoint of that step. Blocks: while a former one is being written. The first save
   /// moves checkpoints of later steps than it began at into a folder `earlier-<n>`.
+  /// `dense`: see TableClient::begin_save().
   /// Errors: CheckpointError of this or the former save.
-  void save(int64_t step);
+  void save(int64_t step, const std::vector<SavedDense>& dense = {});
   /// Returns when the last save is on the disk. False: a server died meanwhile, so that checkpoint
   /// is missing; the training goes on, and may save again. Errors: CheckpointError.
   [[nodiscard]] bool wait();
@@ -53,6 +57,7 @@ class TableSaver final {
   TableClient& client_;
   const std::string directory_;
   const checkpoint::KeepOptions keep_;
+  std::string resumed_from_{};
   int64_t begun_ = 0;
   bool saves_ = false;
   bool missed_ = false;  ///< the last checkpoint, because of a death

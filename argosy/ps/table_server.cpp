@@ -95,8 +95,8 @@ void TableServer::serve(rpc::Functions& functions) {
   functions.serve("ps/begin", [this](uint32_t partition, const rpc::Memory& dense) {
     replica(partition).begin(dense.as<float>());
   });
-  functions.serve("ps/save", [this](const FolderRequest& request) {
-    replica(request.partition).begin_save(request.folder);
+  functions.serve("ps/save", [this](const SaveRequest& request) {
+    replica(request.partition).begin_save(request);
   });
   functions.serve("ps/saved", [this](uint32_t partition) { return replica(partition).end_save(); });
   functions.serve("ps/load", [this](const FolderRequest& request) {

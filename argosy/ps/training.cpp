@@ -14,8 +14,11 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/optim/forwarding_optimizer.h"
+#include "argosy/ps/geo_steps.h"
+#include "argosy/ps/hybrid_steps.h"
 #include "argosy/ps/pushed_steps.h"
 #include "argosy/ps/served_model.h"
+#include "argosy/ps/worker_group.h"
 #include "argosy/rendezvous/missed_ranks.h"
 
 namespace argosy::ps {
@@ -57,11 +60,14 @@ std::string_view name_of(UpdateMode mode) {
 
 /// What all processes must have chosen alike.
 std::string terms_of(const TrainingOptions& options) {
-  return fmt::format("{}, staleness {}, staleness_scaled {}, delay_compensation {}",
-                     name_of(options.mode),
-                     options.staleness,
-                     options.staleness_scaled,
-                     options.delay_compensation);
+  return fmt::format(
+      "{}, staleness {}, geo_steps {}, staleness_scaled {}, delay_compensation {}, dense by {}",
+      name_of(options.mode),
+      options.staleness,
+      options.geo_steps,
+      options.staleness_scaled,
+      options.delay_compensation,
+      options.dense == DenseUpdates::kServers ? "servers" : "collectives");
 }
 
 TrainingOptions checked(TrainingOptions options) {
@@ -97,6 +103,12 @@ class ServedOptimizer final : public optim::ForwardingOptimizer {
 
 void TrainingOptions::validate() const {
   late_options(*this).validate(mode);
+  ARGOSY_CHECK(geo_steps >= 1, "ps.training", "geo_steps: expected 1 or more, got {}", geo_steps);
+  ARGOSY_CHECK(
+      mode != UpdateMode::kGeo || dense == DenseUpdates::kServers,
+      "ps.training",
+      "dense by collectives is not for kGeo, where a worker keeps its parameters to itself "
+      "for a round: take kSync, kAsync or kHalfAsync, or dense on servers");
 }
 
 optim::Optimizer ServedTraining::optimizer() {
@@ -108,6 +120,9 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
                                TrainingOptions options)
     : options_(checked(std::move(options))),
       model_(std::make_unique<ServedModel>(model, optimizer)) {
+  if (options_.mode == UpdateMode::kGeo) {
+    GeoSteps::check(model_->tables());
+  }
   for (int s = 0; s < options_.roles.servers; ++s) {
     servers_.push_back(server_name(s));
   }
@@ -148,15 +163,33 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
                       .terms = terms_of(options_),
                       .timeout = options_.timeout,
                       .threads = threads});
-    const bool keeps_read = options_.delay_compensation > 0;
-    model_->bind(*client_, {.ahead = options_.mode != UpdateMode::kSync, .keeps_read = keeps_read});
-    how_ = std::make_unique<PushedSteps>(
-        *client_, *model_, keeps_read ? PushedSteps::Read::kKept : PushedSteps::Read::kForgotten);
+    how_ = make_steps();
     begin();
   }
 }
 
 ServedTraining::~ServedTraining() = default;
+
+std::unique_ptr<WorkerSteps> ServedTraining::make_steps() {
+  const bool keeps_read = options_.delay_compensation > 0;
+  const bool is_geo = options_.mode == UpdateMode::kGeo;
+  model_->bind(*client_,
+               {.ahead = options_.mode != UpdateMode::kSync && !is_geo,
+                .keeps_read = keeps_read,
+                .local = is_geo});
+  if (is_geo) {
+    return std::make_unique<GeoSteps>(
+        *client_,
+        *model_,
+        GeoOptions{.workers = options_.roles.workers, .steps = options_.geo_steps});
+  }
+  if (options_.dense == DenseUpdates::kCollectives) {
+    return std::make_unique<HybridSteps>(
+        *client_, *model_, group_of_workers(agent_->store(), options_.roles, options_.timeout));
+  }
+  return std::make_unique<PushedSteps>(
+      *client_, *model_, keeps_read ? PushedSteps::Read::kKept : PushedSteps::Read::kForgotten);
+}
 
 /// How long others wait while the first worker may read or write a checkpoint.
 std::chrono::milliseconds ServedTraining::patience() const {
@@ -164,14 +197,18 @@ std::chrono::milliseconds ServedTraining::patience() const {
          (options_.checkpoints.empty() ? std::chrono::hours(0) : std::chrono::hours(1));
 }
 
+bool ServedTraining::needs_all_workers() const {
+  return options_.mode == UpdateMode::kSync || options_.dense == DenseUpdates::kCollectives;
+}
+
 /// In kSync all wait for each. The first worker saves and says when it is over.
 void ServedTraining::say_what_a_death_means() {
   using rendezvous::MissedRank;
-  if (options_.mode == UpdateMode::kSync) {
+  if (needs_all_workers()) {
     if (agent_->rejoined()) {
       throw RendezvousError("ps.training",
-                            fmt::format("worker {} was started again alone, and in kSync all "
-                                        "begin anew, from a checkpoint",
+                            fmt::format("worker {} was started again alone, and in kSync, or with "
+                                        "dense by collectives, all begin anew, from a checkpoint",
                                         options_.roles.index));
     }
     return;
@@ -184,27 +221,28 @@ void ServedTraining::say_what_a_death_means() {
 }
 
 /// The first worker's parameters are everybody's, or those of a checkpoint.
-void ServedTraining::begin_tables() {
+/// Returns that checkpoint, or "".
+std::string ServedTraining::begin_tables() {
   if (saver_ != nullptr && (options_.initial.empty() || saver_->has_any())) {
     steps_ = saver_->resume();
-  } else if (!options_.initial.empty()) {
-    client_->load(options_.initial);
-  } else {
-    client_->begin();
+    return saver_->resumed_from();
   }
+  options_.initial.empty() ? client_->begin() : client_->load(options_.initial);
+  return options_.initial;
 }
 
 /// One that was started again goes on where it was.
 void ServedTraining::begin() {
   constexpr const char* kBegun = "ps/begun";
   const bool is_first = options_.roles.index == 0;
+  std::string checkpoint;
   if (is_first && !options_.checkpoints.empty()) {
     saver_ = std::make_unique<TableSaver>(*client_, options_.checkpoints, options_.keep);
   }
   const Deadline deadline = Deadline::after(patience());
   const bool has_begun = agent_->rejoined() && agent_->store()->check({kBegun}, deadline);
   if (is_first && !has_begun) {
-    begin_tables();
+    checkpoint = begin_tables();
     agent_->store()->set(kBegun, std::to_string(steps_), Deadline::after(options_.timeout));
   } else {
     steps_ = std::stoll(agent_->store()->get(kBegun, deadline)) +
@@ -213,7 +251,7 @@ void ServedTraining::begin() {
       saver_->go_on(steps_);
     }
   }
-  how_->pull();
+  how_->begin(checkpoint);
 }
 
 void ServedTraining::pull() {
@@ -228,7 +266,8 @@ void ServedTraining::save() {
                "a worker saves, into TrainingOptions::checkpoints, which is {}",
                options_.checkpoints.empty() ? "empty" : options_.checkpoints);
   if (saver_ != nullptr) {
-    saver_->save(steps_);
+    how_->send_rest();
+    saver_->save(steps_, how_->dense());
   }
 }
 
@@ -237,9 +276,10 @@ void ServedTraining::save(const std::string& directory) {
   if (options_.roles.index != 0) {
     return;
   }
+  how_->send_rest();
   TableSaver saver(*client_, directory);
   saver.go_on(steps_);
-  saver.save(steps_);
+  saver.save(steps_, how_->dense());
   if (!saver.wait()) {
     throw CheckpointError(
         "ps.save", "a server died while the checkpoint was written: save again", {directory, {}});
@@ -270,8 +310,10 @@ void ServedTraining::step() {
 }
 
 void ServedTraining::stop() {
+  ARGOSY_CHECK(!is_server(), "ps.training", "this process is a server: serve() returns by itself");
+  how_->send_rest();
   if (saver_ != nullptr && !saver_->wait()) {
-    saver_->save(steps_);
+    saver_->save(steps_, how_->dense());
     if (!saver_->wait()) {
       throw CheckpointError(
           "ps.save",
@@ -283,6 +325,7 @@ void ServedTraining::stop() {
   for (int worker = 0; worker < options_.roles.workers; ++worker) {
     await(worker);
   }
+  how_->end();
   if (options_.roles.index == 0) {
     client_->stop();
   }

@@ -23,16 +23,29 @@ namespace argosy::ps {
 class ServedModel;
 class WorkerSteps;
 
+/// Who updates the parameters that are no embeddings.
+enum class DenseUpdates : uint8_t {
+  kServers,      ///< as rows
+  kCollectives,  ///< each worker, by the average of all: in step, and without servers
+};
+
 struct TrainingOptions {
   Roles roles{};
   UpdateMode mode = UpdateMode::kSync;
   uint64_t staleness = 0;  ///< with kHalfAsync
+  /// With kGeo: steps that a worker makes by itself before it sends what they have changed.
+  /// Paddle's `k_steps`, `geo_sgd_need_push_nums`.
+  int64_t geo_steps = 100;
   /// In kAsync and kHalfAsync: divides the learning rate of a step by the number of steps that
   /// others made between its read and its push, where that is 2 or more; see LateOptions.
   bool staleness_scaled = false;
   /// In the same modes: λ, by which a gradient of old weights is corrected; see LateOptions. Pushes
   /// then carry what was read, and are twice as large. 0: off. The authors took 0.04 for SGD.
   double delay_compensation = 0;
+  /// With kCollectives the workers are a group that averages gradients: over shared memory inside a
+  /// host, Gloo between hosts. All make the same steps, and the death of one ends the job. Not in
+  /// kGeo.
+  DenseUpdates dense = DenseUpdates::kServers;
   bool backup = true;  ///< each part of the tables lies on two servers, where there are two
   /// Of a step: also for the other workers, where it waits for them.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
@@ -79,6 +92,7 @@ struct TrainingOptions {
 ///
 /// Every parameter is a dense table, and every Embedding a sparse one. The servers run the
 /// optimizer's rule; its learning rates are those of this process at each step(), so schedules act.
+/// Workers may do some of that by themselves: see UpdateMode::kGeo and DenseUpdates.
 /// In kSync the results have the bits of a training by collectives on as many ranks. One thread
 /// uses it.
 class ServedTraining final {
@@ -126,7 +140,7 @@ class ServedTraining final {
   /// and no state, which lies on the servers: see save().
   /// Lifetime: this object stays.
   [[nodiscard]] optim::Optimizer optimizer();
-  /// Reads the parameters as they are now.
+  /// Reads the parameters as they are now. In kGeo it ends the round.
   void pull();
   /// Waits until all workers have called it and the last checkpoint is on the disk; then the
   /// servers stop. Errors: those of save().
@@ -139,8 +153,10 @@ class ServedTraining final {
   [[nodiscard]] std::vector<TableStat> stats() { return client_->stats(); }
 
  private:
+  [[nodiscard]] std::unique_ptr<WorkerSteps> make_steps();
   void begin();
-  void begin_tables();
+  [[nodiscard]] std::string begin_tables();
+  [[nodiscard]] bool needs_all_workers() const;
   void say_what_a_death_means();
   void await(int worker);
   [[nodiscard]] std::chrono::milliseconds patience() const;
