@@ -32,7 +32,7 @@ void GeoSteps::step() {
   dense_.update(model_.gradients());
   for (const std::shared_ptr<EmbeddingRows>& rows : model_.rows()) {
     const EmbeddingRows::Pending taken = rows->take();
-    rows->local().train(IdDeal(taken.ids), taken.gradients, model_.rate_of(rows->table()));
+    rows->local().train(client_.deal(taken.ids), taken.gradients, model_.rate_of(rows->table()));
   }
   if (++made_ == static_cast<uint64_t>(options_.steps)) {
     pull();

@@ -65,11 +65,11 @@ void HybridSteps::step() {
     to += one.size();
   }
   if (to == first) {
-    client_.push(RowGradients(model_).all());
+    client_.push(RowGradients(client_, model_).all());
     return;
   }
   comm::Work reduction = comm::all_reduce_async(gradients_, group_, {.op = comm::ReduceOp::kAvg});
-  client_.push(RowGradients(model_).all());
+  client_.push(RowGradients(client_, model_).all());
   reduction.wait();
   dense_.update(dense);
 }

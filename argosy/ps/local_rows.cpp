@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <iterator>
 
 namespace argosy::ps {
 namespace {
@@ -52,14 +54,14 @@ void LocalRows::need(std::span<const uint64_t> ids, Use use) {
     add(missing, rows);
   }
   for (const uint64_t id : ids) {
-    Use& known = uses_[places_.find(id)->row];
+    Use& known = uses_[places_.find(id)->row()];
     known = std::max(known, use);
   }
 }
 
 void LocalRows::add(std::span<const uint64_t> ids, std::span<const float> rows) {
   for (const uint64_t id : ids) {
-    places_.add(id).row = static_cast<uint32_t>(ids_.size());
+    places_.add(id).set_row(static_cast<uint32_t>(ids_.size()));
     ids_.push_back(id);
     uses_.push_back(Use::kNone);
   }

@@ -5,12 +5,12 @@
 
 namespace argosy::ps {
 
-RowGradients::RowGradients(const ServedModel& model) {
+RowGradients::RowGradients(const TableClient& client, const ServedModel& model) {
   pending_.reserve(model.rows().size());
   deals_.reserve(model.rows().size());
   for (const std::shared_ptr<EmbeddingRows>& rows : model.rows()) {
     const EmbeddingRows::Pending& taken = pending_.emplace_back(rows->take());
-    const IdDeal& ids = deals_.emplace_back(taken.ids);
+    const IdDeal& ids = deals_.emplace_back(client.deal(taken.ids));
     all_.push_back({.table = rows->table(),
                     .ids = ids,
                     .gradients = taken.gradients,
@@ -27,7 +27,7 @@ void PushedSteps::step() {
     const std::vector<std::span<float>> values = model_.values();  // nobody has changed them
     pushed.read.assign(values.begin(), values.end());
   }
-  client_.push(RowGradients(model_).all(), dense.lr.empty() ? nullptr : &pushed);
+  client_.push(RowGradients(client_, model_).all(), dense.lr.empty() ? nullptr : &pushed);
   pull();
 }
 

@@ -14,7 +14,7 @@ namespace argosy::ps {
 class RowGradients final {
  public:
   /// Takes them from the embeddings. Lifetime: the model stays.
-  explicit RowGradients(const ServedModel& model);
+  RowGradients(const TableClient& client, const ServedModel& model);
   [[nodiscard]] const std::vector<TableClient::Gradients>& all() const { return all_; }
 
  private:

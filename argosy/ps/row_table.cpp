@@ -134,7 +134,7 @@ void RowTable::push(const RowPush& push) {
 void RowTable::set(std::span<const uint64_t> ids, std::span<const float> weights) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (const auto row = row_for({options_.seed, ids[i]})) {
-      copy_row(at(*row), &weights[i * options_.dim], options_.dim);
+      copy_row(memory_.at(*row), &weights[i * options_.dim], options_.dim);
     }
   }
 }
