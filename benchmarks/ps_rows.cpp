@@ -10,11 +10,14 @@
 // have. With --memory_limit rows beyond it lie on disk; "in_memory" is the share of a batch's rows
 // that a pull finds in memory. With --served the table lies in a server's process, which is worker
 // 0 of the job, else in this one.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -133,6 +136,14 @@ nlohmann::json measure(const Settings& settings, const Table& table) {
   return all;
 }
 
+/// Of this process, its program and buffers included.
+size_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  size_t pages = 0;
+  statm >> pages >> pages;  // the second number
+  return pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
 nlohmann::json measure_here(const Settings& settings) {
   const auto dim = static_cast<size_t>(settings.dim);
   std::shared_ptr<ps::SpillPart> spill;
@@ -163,7 +174,7 @@ nlohmann::json measure_here(const Settings& settings) {
         ids.ids({s, s + 1}),
         std::span(rows).subspan(ids.begin(s) * dim, (ids.begin(s + 1) - ids.begin(s)) * dim)};
   };
-  return measure(
+  nlohmann::json all = measure(
       settings,
       {.deal = [&](std::span<const uint64_t> ids) { return ps::IdDeal(ids, threads); },
        .pull =
@@ -197,6 +208,13 @@ nlohmann::json measure_here(const Settings& settings) {
              }
              return 1 - static_cast<double>(on_disk) / static_cast<double>(ids.ids().size());
            }});
+  size_t row_bytes = 0;
+  for (const ps::RowTable& shard : shards) {
+    row_bytes += shard.rows() * (dim + shard.state_size()) * sizeof(float);
+  }
+  all["row_bytes"] = row_bytes;
+  all["resident_bytes"] = resident_bytes();
+  return all;
 }
 
 void serve(const Settings& settings) {

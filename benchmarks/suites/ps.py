@@ -14,6 +14,10 @@ def _time(name):
     return lambda run: run["objects"][0][f"{name}_us"]
 
 
+def _resident(run):
+    return [run["objects"][0]["resident_bytes"] / run["objects"][0]["row_bytes"]]
+
+
 def _right(run, _others):
     return None if run["objects"][0]["unique"] > 1000 else "the batches have too few different ids"
 
@@ -38,12 +42,21 @@ def cases(args):
         {
             "argosy": [*launch, args.bin / "bench_ps_rows", "--served", *table],
             "argosy_here": ours(args, "bench_ps_rows", *table, ranks=1),
+            "two_threads": ours(args, "bench_ps_rows", *table, "--threads", 2, ranks=1),
         },
         [
             *[Measure(f"{name}_us", "us", _time(name)) for name in ("deal", "pull", "push", "copy")],
             # Half of a copy's bandwidth.
             *[Measure(f"{name}_copies", "copies", _copies(name), limits=[("argosy", "<=", 2)]) for name in ("pull", "push")],
         ],
+        _right,
+    )
+    # As many as a server may have: what the process takes, of the rows' own bytes.
+    yield Case(
+        "ps",
+        "many_rows",
+        {"argosy_here": ours(args, "bench_ps_rows", "--rows", 100_000_000, "--samples", 5, ranks=1)},
+        [Measure("resident_of_rows", "times", _resident, limits=[("argosy_here", "<=", 1.3)])],
         _right,
     )
     yield Case(
