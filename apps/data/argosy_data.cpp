@@ -24,7 +24,8 @@ int run(const program::Words& args) {
        .all = {{"fetch", "Download the files of a data set and check them", run_fetch},
                {"verify", "Find missing and damaged files", run_verify},
                {"info", "Describe samples, classes, shapes and values", run_info},
-               {"pack", "Write a record file, which is faster to read", run_pack}},
+               {"pack", "Write a record file, which is faster to read", run_pack},
+               {"criteo", "Draw a log of clicks whose truth is known", run_criteo}},
        .more = std::move(more)},
       args);
 }

@@ -13,5 +13,6 @@ namespace argosy::datatool {
 [[nodiscard]] int run_verify(const std::vector<std::string>& args);
 [[nodiscard]] int run_info(const std::vector<std::string>& args);
 [[nodiscard]] int run_pack(const std::vector<std::string>& args);
+[[nodiscard]] int run_criteo(const std::vector<std::string>& args);
 
 }  // namespace argosy::datatool

@@ -31,6 +31,12 @@ void ClickBatch::clear() {
   categories.clear();
 }
 
+void ClickBatch::resize(size_t lines) {
+  clicked.resize(lines);
+  numbers.resize(lines * kNumbers);
+  categories.resize(lines * kCategories);
+}
+
 CriteoReader::CriteoReader(const std::string& path) : reader_(path), buffer_(kBuffer) {}
 
 void CriteoReader::fail(size_t column, const std::string& what) const {
@@ -43,6 +49,13 @@ size_t CriteoReader::read(size_t most, ClickBatch& to) {
   size_t count = 0;
   for (std::string_view line; count < most && next_line(line); ++count, ++lines_) {
     add(line, to);
+  }
+  return count;
+}
+
+size_t CriteoReader::skip(size_t most) {
+  size_t count = 0;
+  for (std::string_view line; count < most && next_line(line); ++count, ++lines_) {
   }
   return count;
 }

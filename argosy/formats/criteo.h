@@ -22,6 +22,8 @@ struct ClickBatch {
 
   [[nodiscard]] size_t size() const { return clicked.size(); }
   void clear();
+  /// Keeps the first `lines`.
+  void resize(size_t lines);
 };
 
 /// Reads logs of clicks in the form of Criteo's data sets, plain or gzip: lines of 40 fields with
@@ -41,7 +43,9 @@ class CriteoReader final {
 
   /// Appends up to `most` lines. Returns how many; 0 at the end.
   size_t read(size_t most, ClickBatch& to);
-  /// Returns the number of lines that were read.
+  /// Passes over up to `most` lines without looking into them. Returns how many.
+  size_t skip(size_t most);
+  /// Returns the number of lines that were read or passed over.
   [[nodiscard]] int64_t lines() const { return lines_; }
 
  private:

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/formats/click_truth.h"
 #include "argosy/formats/test_files.h"
 
 #include "tests/support/error_text.h"
@@ -48,6 +49,51 @@ TEST(Criteo, ReadsItsFields) {
   EXPECT_EQ(all.categories[25], (uint64_t{26} << 32U) | 0x68fd1e64U);
   EXPECT_EQ(all.categories[51], 0U);
   EXPECT_EQ(all.categories[77], (uint64_t{26} << 32U) | 0xffU);
+}
+
+TEST(Criteo, PassesOverLinesWithoutLookingIntoThem) {
+  const TestFile file(line_with("1", "1", "1") + "\nno such line\n" + line_with("0", "3", "") +
+                      "\n");
+  CriteoReader reader(file.path());
+  ClickBatch batch;
+  EXPECT_EQ(reader.read(1, batch), 1U);
+  EXPECT_EQ(reader.skip(1), 1U);
+  EXPECT_EQ(reader.read(5, batch), 1U);
+  EXPECT_EQ(batch.numbers[13], 3);
+  EXPECT_EQ(reader.lines(), 3);
+  EXPECT_EQ(reader.skip(5), 0U);
+  batch.resize(1);
+  EXPECT_EQ(batch.size(), 1U);
+  EXPECT_EQ(batch.numbers.size(), 13U);
+  EXPECT_EQ(batch.categories.size(), 26U);
+}
+
+TEST(Criteo, DrawnLinesHaveTheTruthThatTheyWereDrawnBy) {
+  ClickTruth truth(5);
+  ClickBatch drawn;
+  std::string text;
+  double chances = 0;
+  double clicks = 0;
+  for (size_t row = 0; row < 4000; ++row) {
+    truth.draw(drawn);
+    append_criteo_line(drawn, row, text);
+    chances += 1 / (1 + std::exp(-ClickTruth::log_odds(drawn, row)));
+    clicks += static_cast<double>(drawn.clicked[row]);
+  }
+  const TestFile file(text);
+  const ClickBatch again = read_all(file.path());
+  for (size_t row = 0; row < 4000; ++row) {
+    EXPECT_EQ(ClickTruth::log_odds(again, row), ClickTruth::log_odds(drawn, row));
+  }
+  EXPECT_NEAR(clicks, chances, 3 * std::sqrt(4000 * 0.25));
+  ClickTruth same(5);
+  ClickTruth other(6);
+  ClickBatch first;
+  ClickBatch second;
+  same.draw(first);
+  other.draw(second);
+  EXPECT_EQ(first.categories[3], drawn.categories[3]);
+  EXPECT_NE(first.categories, second.categories);
 }
 
 TEST(Criteo, WhatIsWrittenIsReadAgain) {

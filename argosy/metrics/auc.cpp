@@ -11,15 +11,10 @@
 #include "argosy/comm/collectives.h"
 #include "argosy/metrics/batch_input.h"
 #include "argosy/metrics/reduce_counts.h"
+#include "argosy/metrics/roc.h"
 
 namespace argosy::metrics {
 namespace {
-
-/// Samples of one score.
-struct Point {
-  int64_t positives = 0;
-  int64_t negatives = 0;
-};
 
 /// Scores of all ranks, ascending.
 std::vector<double> gathered(std::vector<double> scores, const comm::Group& group) {
@@ -32,46 +27,10 @@ std::vector<double> gathered(std::vector<double> scores, const comm::Group& grou
   return scores;
 }
 
-/// One point for each different score, highest first.
-std::vector<Point> points_of(const std::vector<double>& positives,
-                             const std::vector<double>& negatives) {
-  constexpr double kLowest = -std::numeric_limits<double>::infinity();
-  std::vector<Point> points;
-  auto positive = positives.rbegin();
-  auto negative = negatives.rbegin();
-  while (positive != positives.rend() || negative != negatives.rend()) {
-    const double score = std::max(positive == positives.rend() ? kLowest : *positive,
-                                  negative == negatives.rend() ? kLowest : *negative);
-    Point point;
-    for (; positive != positives.rend() && *positive == score; ++positive) {
-      ++point.positives;
-    }
-    for (; negative != negatives.rend() && *negative == score; ++negative) {
-      ++point.negatives;
-    }
-    points.push_back(point);
-  }
-  return points;
-}
-
-/// The share of pairs in which the positive sample has the higher score; equal ones count half.
-double roc_area(const std::vector<Point>& points, const Point& all) {
-  unsigned __int128 halves = 0;
-  int64_t above = 0;  // positives with a higher score
-  for (const Point& point : points) {
-    halves += static_cast<unsigned __int128>(2 * above + point.positives) *
-              static_cast<uint64_t>(point.negatives);
-    above += point.positives;
-  }
-  const auto pairs =
-      static_cast<unsigned __int128>(all.positives) * static_cast<uint64_t>(all.negatives);
-  return static_cast<double>(halves) / (2 * static_cast<double>(pairs));
-}
-
-double average_precision(const std::vector<Point>& points, const Point& all) {
+double average_precision(const std::vector<RocPoint>& points, const RocPoint& all) {
   double area = 0;
-  Point seen;
-  for (const Point& point : points) {
+  RocPoint seen;
+  for (const RocPoint& point : points) {
     seen.positives += point.positives;
     seen.negatives += point.negatives;
     if (point.positives > 0) {
@@ -82,16 +41,17 @@ double average_precision(const std::vector<Point>& points, const Point& all) {
   return area / static_cast<double>(all.positives);
 }
 
-double area_under(Curve curve, const std::vector<Point>& points) {
-  Point all;
-  for (const Point& point : points) {
+double area_under(Curve curve, const std::vector<RocPoint>& points) {
+  if (curve == Curve::kRoc) {
+    return roc_area(points);
+  }
+  RocPoint all;
+  for (const RocPoint& point : points) {
     all.positives += point.positives;
     all.negatives += point.negatives;
   }
-  if (all.positives == 0 || (curve == Curve::kRoc && all.negatives == 0)) {
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  return curve == Curve::kRoc ? roc_area(points, all) : average_precision(points, all);
+  return all.positives == 0 ? std::numeric_limits<double>::quiet_NaN()
+                            : average_precision(points, all);
 }
 
 /// Paddle's bin, computed in the type of the scores.
@@ -159,9 +119,9 @@ void Auc::update(const at::Tensor& scores, const at::Tensor& labels) {
 
 double Auc::compute(const comm::Group& group) const {
   const bool nan = all_reduced({nans_}, group)[0] > 0;
-  std::vector<Point> points;
+  std::vector<RocPoint> points;
   if (options_.num_thresholds == 0) {
-    points = points_of(gathered(positives_, group), gathered(negatives_, group));
+    points = roc_points(gathered(positives_, group), gathered(negatives_, group));
   } else {
     const std::vector<int64_t> positive = all_reduced(positive_, group);
     const std::vector<int64_t> negative = all_reduced(negative_, group);
