@@ -106,6 +106,7 @@ class Partition final {
   [[nodiscard]] uint64_t steps_of_others(uint32_t worker) const;
   /// How far the workers are.
   [[nodiscard]] WorkerPace& pace() { return pace_; }
+  [[nodiscard]] uint64_t workers_apart() const { return pace_.apart(); }
   /// Updates that were applied: of all workers together in kSync, else of each.
   [[nodiscard]] uint64_t updates() const { return updates_; }
 

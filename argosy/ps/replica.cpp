@@ -716,4 +716,9 @@ std::vector<TableStat> Replica::stats() const {
   return all;
 }
 
+uint64_t Replica::workers_apart() const {
+  const std::shared_lock lock(mutex_);
+  return partition().workers_apart();
+}
+
 }  // namespace argosy::ps

@@ -169,6 +169,8 @@ class Replica final {
   [[nodiscard]] bool has_a_part() const;
   /// Of each sparse table, here.
   [[nodiscard]] std::vector<TableStat> stats() const;
+  /// See WorkerPace::apart().
+  [[nodiscard]] uint64_t workers_apart() const;
 
  private:
   struct WaitingPull {

@@ -39,6 +39,10 @@ int number(const char* name, int least) {
 
 }  // namespace
 
+bool Roles::are_set() {
+  return env::get("PADDLE_PSERVERS_IP_PORT_LIST").has_value();
+}
+
 Roles Roles::from_environment() {
   Roles roles;
   const std::vector<std::string> servers =

@@ -548,6 +548,31 @@ std::vector<TableStat> TableClient::stats() {
   return all;
 }
 
+std::vector<ServerStat> TableClient::server_stats() {
+  constexpr std::chrono::seconds kPatience{5};
+  std::vector<std::optional<rpc::Future<ServerStat>>> calls(options_.servers.size());
+  std::vector<ServerStat> all;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const std::string& server = options_.servers[i];
+    all.push_back({.name = server});
+    try {
+      if (agent_.fate_of(server).empty()) {
+        calls[i] = agent_.call_async<ServerStat>({server, kPatience}, "ps/stat_of_all");
+      }
+    } catch (const rpc::CallError&) {  // it is not there at this moment
+    }
+  }
+  for (size_t i = 0; i < calls.size(); ++i) {
+    try {
+      if (calls[i].has_value()) {
+        all[i] = calls[i]->wait();
+      }
+    } catch (const rpc::CallError&) {  // it ended meanwhile
+    }
+  }
+  return all;
+}
+
 std::vector<std::string> TableClient::living_servers() {
   std::vector<std::string> living;
   std::ranges::copy_if(options_.servers, std::back_inserter(living), [&](const auto& server) {

@@ -139,6 +139,8 @@ class TableClient final {
 
   /// Returns rows and memory of each sparse table, of all servers together.
   [[nodiscard]] std::vector<TableStat> stats();
+  /// Returns what each server tells of itself, in their order. One that is gone is no error.
+  [[nodiscard]] std::vector<ServerStat> server_stats();
   /// Tells the servers to stop: TableServer::run() returns.
   void stop();
   [[nodiscard]] const TableSet& tables() const { return tables_; }

@@ -1,5 +1,6 @@
 #include "argosy/ps/table_server.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -72,6 +73,7 @@ void TableServer::serve(rpc::Functions& functions) {
   });
   functions.serve("ps/push", [this](const PushRequest& request) {
     replica(request.partition).push(request, links());
+    pushes_.fetch_add(1, std::memory_order_relaxed);
   });
   // In the thread that received it: the pool may be full of pushes that wait for this one, at the
   // other server.
@@ -103,6 +105,7 @@ void TableServer::serve(rpc::Functions& functions) {
     replica(request.partition).load(TableFiles(request.folder, tables_));
   });
   functions.serve("ps/stats", [this] { return stats(); });
+  functions.serve("ps/stat_of_all", [this] { return stat_of_all(); });
   functions.serve("ps/stop", [this] {
     {
       const std::lock_guard lock(mutex_);
@@ -232,6 +235,24 @@ std::vector<TableStat> TableServer::stats() const {
     const std::vector<TableStat> here = replica->stats();
     for (size_t table = 0; table < all.size(); ++table) {
       all[table].add(here[table]);
+    }
+  }
+  return all;
+}
+
+ServerStat TableServer::stat_of_all() const {
+  ServerStat all{.name = options_.servers[static_cast<size_t>(options_.server)],
+                 .lives = true,
+                 .tables = stats(),
+                 .pushes = pushes_.load(std::memory_order_relaxed)};
+  for (const std::unique_ptr<Replica>& replica : replicas_) {
+    if (replica->is_primary()) {
+      all.apart = std::max(all.apart, replica->workers_apart());
+    } else if (replica->has_a_part()) {
+      const std::vector<TableStat> here = replica->stats();
+      for (size_t table = 0; table < all.tables.size(); ++table) {
+        all.tables[table].bytes += here[table].bytes;
+      }
     }
   }
   return all;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,18 @@
 #include "argosy/rpc/functions.h"
 
 namespace argosy::ps {
+
+/// What a server tells of itself.
+struct ServerStat {
+  std::string name{};
+  /// False: it is gone, or does not answer. The rest is then empty.
+  bool lives = false;
+  /// Rows of which it is the primary; bytes of all rows that it has, those of a backup too.
+  std::vector<TableStat> tables{};
+  uint64_t pushes = 0;  ///< that workers have sent this process
+  uint64_t apart = 0;   ///< pushes between the fastest worker and the slowest one that lives
+  auto fields() { return std::tie(name, lives, tables, pushes, apart); }
+};
 
 struct TableServerOptions {
   std::vector<std::string> servers{};  ///< names of the servers' agents, in their order
@@ -71,6 +84,7 @@ class TableServer final {
   bool run(rpc::Agent& agent, const Deadline& deadline = Deadline::never());
   /// Of the partitions of which this server is the primary.
   [[nodiscard]] std::vector<TableStat> stats() const;
+  [[nodiscard]] ServerStat stat_of_all() const;
 
  private:
   // Block until run() has begun, because requests may come sooner.
@@ -90,6 +104,7 @@ class TableServer final {
   ServerLinks links_{};
   bool running_ = false;
   bool stop_ = false;
+  std::atomic<uint64_t> pushes_ = 0;
 };
 
 }  // namespace argosy::ps

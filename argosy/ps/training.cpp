@@ -13,9 +13,11 @@
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
+#include "argosy/checkpoint/set_aside.h"
 #include "argosy/optim/forwarding_optimizer.h"
 #include "argosy/ps/geo_steps.h"
 #include "argosy/ps/hybrid_steps.h"
+#include "argosy/ps/own_server.h"
 #include "argosy/ps/pushed_steps.h"
 #include "argosy/ps/served_model.h"
 #include "argosy/ps/worker_group.h"
@@ -126,32 +128,17 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
   for (int s = 0; s < options_.roles.servers; ++s) {
     servers_.push_back(server_name(s));
   }
-  std::vector<std::string> workers;
-  for (int w = 0; w < options_.roles.workers; ++w) {
-    workers.push_back(worker_name(w));
-  }
-  const int threads = options_.threads > 0 ? options_.threads : at::get_num_threads();
   rpc::Functions functions;
   if (is_server()) {
-    server_ = std::make_unique<TableServer>(
-        model_->tables(),
-        TableServerOptions{.servers = servers_,
-                           .server = options_.roles.index,
-                           .workers = options_.roles.workers,
-                           .worker_names = workers,
-                           .mode = options_.mode,
-                           .staleness = options_.staleness,
-                           .late = late_options(options_),
-                           .terms = terms_of(options_),
-                           .backup = options_.backup,
-                           .record = options_.record,
-                           .replay = options_.replay,
-                           .memory_limit = options_.memory_limit,
-                           .spill_directory = options_.spill_directory,
-                           .threads = threads});
+    server_ = std::make_unique<TableServer>(model_->tables(), server_options());
     server_->serve(functions);
   }
-  agent_ = std::make_unique<rpc::Agent>(agent_options(options_), functions);
+  rpc::AgentOptions agent = agent_options(options_);
+  if (options_.roles.own_server) {
+    own_server_ = std::make_unique<OwnServer>(model_->tables(), server_options(), agent);
+    agent = own_server_->worker_options();
+  }
+  agent_ = std::make_unique<rpc::Agent>(agent, functions);
   if (!is_server()) {
     say_what_a_death_means();
     client_ = std::make_unique<TableClient>(
@@ -162,10 +149,35 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
                       .goes_on = agent_->rejoined(),
                       .terms = terms_of(options_),
                       .timeout = options_.timeout,
-                      .threads = threads});
+                      .threads = threads()});
     how_ = make_steps();
     begin();
   }
+}
+
+TableServerOptions ServedTraining::server_options() const {
+  std::vector<std::string> workers;
+  for (int w = 0; w < options_.roles.workers; ++w) {
+    workers.push_back(worker_name(w));
+  }
+  return {.servers = servers_,
+          .server = options_.roles.is_server ? options_.roles.index : 0,
+          .workers = options_.roles.workers,
+          .worker_names = workers,
+          .mode = options_.mode,
+          .staleness = options_.staleness,
+          .late = late_options(options_),
+          .terms = terms_of(options_),
+          .backup = options_.backup,
+          .record = options_.record,
+          .replay = options_.replay,
+          .memory_limit = options_.memory_limit,
+          .spill_directory = options_.spill_directory,
+          .threads = threads()};
+}
+
+int ServedTraining::threads() const {
+  return options_.threads > 0 ? options_.threads : at::get_num_threads();
 }
 
 ServedTraining::~ServedTraining() = default;
@@ -223,6 +235,9 @@ void ServedTraining::say_what_a_death_means() {
 /// The first worker's parameters are everybody's, or those of a checkpoint.
 /// Returns that checkpoint, or "".
 std::string ServedTraining::begin_tables() {
+  if (saver_ != nullptr && !options_.resume) {
+    checkpoint::set_aside_later(options_.checkpoints, 0);
+  }
   if (saver_ != nullptr && (options_.initial.empty() || saver_->has_any())) {
     steps_ = saver_->resume();
     return saver_->resumed_from();

@@ -34,4 +34,14 @@ uint64_t WorkerPace::slowest() const {
   return slowest;
 }
 
+uint64_t WorkerPace::apart() const {
+  uint64_t fastest = 0;
+  for (const Worker& one : workers_) {
+    if (!one.excused) {
+      fastest = std::max(fastest, one.pushes + one.head_start);
+    }
+  }
+  return fastest - std::min(fastest, slowest());
+}
+
 }  // namespace argosy::ps

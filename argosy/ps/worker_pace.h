@@ -35,6 +35,8 @@ class WorkerPace final {
   /// Returns how many pushes the slowest has made that is not excused; the largest number where all
   /// are.
   [[nodiscard]] uint64_t slowest() const;
+  /// Returns how many pushes the fastest is ahead of the slowest, of those that are not excused.
+  [[nodiscard]] uint64_t apart() const;
 
  private:
   struct Worker {

@@ -61,6 +61,22 @@ TEST(WorkerPace, AHeadStartIsPassedOnAndNeverLost) {
   EXPECT_EQ(primary.head_start_of(1) + backup.head_start_of(1), 198U);
 }
 
+TEST(WorkerPace, SaysHowFarWorkersAreApart) {
+  WorkerPace pace(3);
+  EXPECT_EQ(pace.apart(), 0U);
+  push(pace, 0, 7);
+  push(pace, 1, 5);
+  EXPECT_EQ(pace.apart(), 7U) << "the third has not pushed";
+  pace.excuse(2);
+  EXPECT_EQ(pace.apart(), 2U);
+  pace.count(2);  // it is back, with a head start
+  EXPECT_EQ(pace.apart(), 2U);
+  pace.excuse(0);
+  pace.excuse(1);
+  pace.excuse(2);
+  EXPECT_EQ(pace.apart(), 0U);
+}
+
 TEST(WorkerPace, WhereAllAreGoneNobodyIsSlow) {
   WorkerPace pace(1);
   pace.excuse(0);
