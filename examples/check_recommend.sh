@@ -6,8 +6,8 @@ argosy=$1 program=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
-"$program" --generate 60000 clicks.tsv >generated.txt
-"$program" --generate 5000 --seed 2 test.tsv >>generated.txt
+"$argosy" data criteo --lines 60000 --out clicks.tsv >generated.txt
+"$argosy" data criteo --lines 5000 --seed 2 --out test.tsv >>generated.txt
 gzip -1 test.tsv
 
 learn() { # NAME SERVERS [ARGUMENT]…
@@ -28,7 +28,7 @@ diff <(tail -n 2 whole.figures) <(tail -n 2 rest.figures) ||
   { echo "a run that went on came to another result" >&2; exit 1; }
 
 for run in one wide late; do
-  auc=$(sed -n 's/^AUC \([0-9.]*\) .*/\1/p' $run.figures)
+  auc=$(sed -n 's/^AUC \([0-9.]*\),.*/\1/p' $run.figures)
   awk -v auc="$auc" 'BEGIN { exit !(auc > 0.66 && auc < 0.86) }' ||
     { echo "$run: AUC $auc, expected 0.66 to 0.86" >&2; exit 1; }
 done
