@@ -72,7 +72,8 @@ std::string pairs(std::string_view title,
   return rows.empty() ? "" : "\n" + text::table({std::string(title), "value"}, rows);
 }
 
-std::string ranks_table(const std::vector<nlohmann::ordered_json>& ranks) {
+/// A row for each rank, or each server.
+std::string table_of(const std::vector<nlohmann::ordered_json>& ranks) {
   std::vector<std::string> columns;
   for (const nlohmann::ordered_json& rank : ranks) {
     for (const auto& [key, value] : rank.items()) {
@@ -117,19 +118,22 @@ int run_show(const std::vector<std::string>& args) {
   }
   const ReadRun read = read_whole(find_run(name, folder));
   const std::vector<nlohmann::ordered_json> ranks = read_rank_files(read.run.folder);
+  const std::vector<nlohmann::ordered_json> servers = read_servers_file(read.run.folder);
   if (json) {
     program::print_json({{"folder", read.run.folder},
                          {"state", to_string(read.run.config.observed_state())},
                          {"config", to_json(read.run.config)},
                          {"figures", figures_json(read.log)},
-                         {"ranks", ranks}});
+                         {"ranks", ranks},
+                         {"servers", servers}});
     return 0;
   }
   const RunConfig& config = read.run.config;
-  fmt::print("{}{}{}{}{}{}",
+  fmt::print("{}{}{}{}{}{}{}",
              head(read.run),
              figures(read.log),
-             ranks_table(ranks),
+             table_of(ranks),
+             table_of(servers),
              pairs("option", flattened(config.options)),
              pairs("version", {config.versions.begin(), config.versions.end()}),
              pairs("environment", {config.environment.begin(), config.environment.end()}));

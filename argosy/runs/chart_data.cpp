@@ -5,6 +5,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "argosy/base/strings.h"
+
 namespace argosy::runs {
 namespace {
 
@@ -57,8 +59,13 @@ ordered_json series_json(const NamedCurve& named, const Figure& figure) {
   return series;
 }
 
-/// Of a split in its own right: "train" and "eval" have theirs on every page.
+/// Of a split in its own right: "train" and "eval" have theirs on every page. Of a server its
+/// number: "server 2".
 int split_color(const std::string& split) {
+  constexpr std::string_view kServer = "server ";
+  if (split.starts_with(kServer)) {
+    return static_cast<int>(strings::parse_int(split.substr(kServer.size())).value_or(0));
+  }
   constexpr std::array<std::string_view, 4> kSplits{"train", "eval", "test", "val"};
   const auto known = std::ranges::find(kSplits, split);
   return static_cast<int>(known - kSplits.begin());
@@ -69,11 +76,21 @@ int split_color(const std::string& split) {
 Figure figure_of(const std::string& name) {
   constexpr std::array<std::string_view, 5> kHigh{"acc", "precision", "recall", "auc", "f1"};
   constexpr std::array<std::string_view, 5> kLow{"loss", "error", "mse", "mae", "perplexity"};
+  constexpr std::string_view kBytes = "_bytes";
   if (name == "loss") {
     return {.title = "Loss", .better = -1, .place = 0};
   }
   if (name == "lr" || name == "learning_rate") {
     return {.title = "Learning rate", .place = kRates};
+  }
+  if (name.ends_with(kBytes)) {
+    return {.title = title_of(name.substr(0, name.size() - kBytes.size())) + " memory",
+            .unit = "MB",
+            .short_unit = "MB",
+            .scale = 1e-6};
+  }
+  if (name == "pushes_per_second") {
+    return {.title = "Pushes", .unit = "pushes/s", .short_unit = "pushes/s", .place = kRates};
   }
   if (name.ends_with("_per_second")) {
     const std::string unit = name.substr(0, name.size() - 11) + "/s";

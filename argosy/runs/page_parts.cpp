@@ -207,10 +207,10 @@ std::string shown_value(std::string_view name, const ordered_json& value) {
   return shown_number(number);
 }
 
-std::string ranks_part(const std::vector<ordered_json>& ranks) {
+std::string each_part(std::string_view title, const std::vector<ordered_json>& each) {
   std::vector<std::string> columns;
-  for (const ordered_json& rank : ranks) {
-    for (const auto& [key, value] : rank.items()) {
+  for (const ordered_json& one : each) {
+    for (const auto& [key, value] : one.items()) {
       if (!value.is_structured() && std::ranges::find(columns, key) == columns.end() &&
           columns.size() < 32) {
         columns.push_back(key);
@@ -225,21 +225,21 @@ std::string ranks_part(const std::vector<ordered_json>& ranks) {
   std::vector<double> most(columns.size(), 0);
   for (size_t c = 0; c < columns.size(); ++c) {
     bool numbers = false;
-    for (const ordered_json& rank : ranks) {
-      const auto value = rank.find(columns[c]);
-      if (value != rank.end() && value->is_number()) {
+    for (const ordered_json& one : each) {
+      const auto value = one.find(columns[c]);
+      if (value != one.end() && value->is_number()) {
         numbers = true;
         most[c] = std::max(most[c], value->get<double>());
       }
     }
-    std::string title = columns[c];
-    std::ranges::replace(title, '_', ' ');
-    head += fmt::format("<th{}>{}</th>", numbers ? " class=\"number\"" : "", escaped(title));
+    std::string column = columns[c];
+    std::ranges::replace(column, '_', ' ');
+    head += fmt::format("<th{}>{}</th>", numbers ? " class=\"number\"" : "", escaped(column));
   }
-  for (const ordered_json& rank : ranks) {
+  for (const ordered_json& one : each) {
     body += "<tr>";
     for (size_t c = 0; c < columns.size(); ++c) {
-      const ordered_json value = rank.value(columns[c], ordered_json());
+      const ordered_json value = one.value(columns[c], ordered_json());
       const bool number = value.is_number();
       std::string bar;
       // Equal bars show at a glance which rank is behind.
@@ -255,10 +255,18 @@ std::string ranks_part(const std::vector<ordered_json>& ranks) {
     body += "</tr>\n";
   }
   return fmt::format(
-      "<h2>Ranks</h2>\n<div class=\"card scroll\"><table><thead><tr>{}</tr></thead>\n<tbody>{}"
+      "<h2>{}</h2>\n<div class=\"card scroll\"><table><thead><tr>{}</tr></thead>\n<tbody>{}"
       "</tbody></table></div>\n",
+      title,
       head,
       body);
+}
+
+std::string servers_part(const MetricsLog& log, const std::vector<ordered_json>& servers) {
+  const std::string table = each_part("Servers", servers);
+  return table.empty() || log.curves().empty()
+             ? table
+             : table + "<div class=\"charts\" id=\"server_charts\"></div>\n";
 }
 
 std::vector<std::pair<std::string, std::string>> flattened(const ordered_json& object) {

@@ -33,8 +33,12 @@ struct PageText {
 [[nodiscard]] std::string tiles_part(const MetricsLog& log);
 /// Returns the place of the charts, with its controls. Empty: there is nothing to draw.
 [[nodiscard]] std::string charts_part(const MetricsLog& log);
-/// Returns what the ranks say about themselves. Empty: they say nothing.
-[[nodiscard]] std::string ranks_part(const std::vector<nlohmann::ordered_json>& ranks);
+/// Returns a table of what each rank, or each server, says about itself. Empty: they say nothing.
+[[nodiscard]] std::string each_part(std::string_view title,
+                                    const std::vector<nlohmann::ordered_json>& each);
+/// Returns the place of the servers' charts, below their table. Empty: there are none.
+[[nodiscard]] std::string servers_part(const MetricsLog& log,
+                                       const std::vector<nlohmann::ordered_json>& servers);
 /// Returns options, versions, host and environment.
 [[nodiscard]] std::string config_part(const RunConfig& config);
 /// A picture with its caption below.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <system_error>
 
@@ -18,6 +19,17 @@ namespace fs = std::filesystem;
 
 constexpr int kDeepest = 3;
 constexpr int64_t kMostRanks = 4096;
+
+constexpr size_t kLargestFile = size_t{1} << 20;
+constexpr const char* kServers = "servers.json";
+
+void write_json(const std::string& folder,
+                const std::string& name,
+                const nlohmann::ordered_json& json) {
+  make_folder(folder);
+  replace_file(folder + "/" + name,
+               json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
 
 /// The folders below `folder` that hold a run.json; those of a run are not looked into.
 void gather(const fs::path& folder, int depth, std::vector<fs::path>& found) {
@@ -87,9 +99,23 @@ Run find_run(const std::string& name, const std::string& folder) {
 }
 
 void write_rank_file(const std::string& folder, int rank, const nlohmann::ordered_json& about) {
-  make_folder(folder);
-  replace_file(fmt::format("{}/rank{}.json", folder, rank),
-               about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  write_json(folder, fmt::format("rank{}.json", rank), about);
+}
+
+void write_servers_file(const std::string& folder, const nlohmann::ordered_json& servers) {
+  write_json(folder, kServers, servers);
+}
+
+std::vector<nlohmann::ordered_json> read_servers_file(const std::string& folder) {
+  std::vector<nlohmann::ordered_json> servers;
+  const auto text = read_small_file(fmt::format("{}/{}", folder, kServers), kLargestFile);
+  const auto json = nlohmann::ordered_json::parse(text.value_or(""), nullptr, false);
+  if (json.is_array()) {
+    std::ranges::copy_if(json, std::back_inserter(servers), [&](const auto& server) {
+      return server.is_object() && servers.size() < kMostRanks;
+    });
+  }
+  return servers;
 }
 
 std::vector<nlohmann::ordered_json> read_rank_files(const std::string& folder) {
@@ -101,7 +127,7 @@ std::vector<nlohmann::ordered_json> read_rank_files(const std::string& folder) {
       continue;
     }
     const auto number = strings::parse_int(name.substr(4, name.size() - 9));
-    const auto text = read_small_file(at->path().string(), size_t{1} << 20);
+    const auto text = read_small_file(at->path().string(), kLargestFile);
     if (!number || *number < 0 || *number >= kMostRanks || !text) {
       continue;
     }

@@ -7,6 +7,9 @@
 
 namespace argosy::runs {
 
+/// What servers tell over the steps, in the form of metrics.jsonl: the split is "server 0".
+inline constexpr const char* kServerFigures = "servers.jsonl";
+
 /// A run, read from its folder.
 struct Run {
   std::string folder{};
@@ -32,5 +35,11 @@ struct FoundRuns {
 
 /// Writes `rank<k>.json`, whole or not at all. Errors: DataError "runs.write" with the path.
 void write_rank_file(const std::string& folder, int rank, const nlohmann::ordered_json& about);
+
+/// Writes `servers.json`, a list of objects with what each server told last, whole or not at all.
+/// Errors: DataError "runs.write" with the path.
+void write_servers_file(const std::string& folder, const nlohmann::ordered_json& servers);
+/// Returns its objects; none where the run has no servers, or the file is damaged.
+[[nodiscard]] std::vector<nlohmann::ordered_json> read_servers_file(const std::string& folder);
 
 }  // namespace argosy::runs

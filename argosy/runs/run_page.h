@@ -10,6 +10,7 @@ namespace argosy::runs {
 ///     run.json              RunConfig: what was run, where, how it ended
 ///     metrics.jsonl         figures over the steps (MetricsLog)
 ///     rank<k>.json          what each rank says of itself: an object, its names become columns
+///     servers.jsonl, .json  figures of servers over the steps, and what each told last
 ///     timeline*.json        events::Timeline, one file for each rank
 ///     samples/*.json        pictures with captions (write_samples()), the latest 24 by name
 ///     samples/*.png         pictures, likewise

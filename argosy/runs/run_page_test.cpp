@@ -19,6 +19,7 @@
 #include "argosy/runs/page_parts.h"
 #include "argosy/runs/picture_page.h"
 #include "argosy/runs/run_config.h"
+#include "argosy/runs/run_folder.h"
 
 #include "tests/support/temp_dir.h"
 
@@ -53,6 +54,58 @@ TEST_F(RunPageTest, ARunWithoutAnythingHasAPage) {
   EXPECT_EQ(data().at("charts").size(), 0U);
   EXPECT_TRUE(data().at("timeline").is_null());
   EXPECT_EQ(data().at("running"), true);
+}
+
+TEST_F(RunPageTest, ServersHaveATableAndCurvesOfTheirOwn) {
+  events::JsonlWriter figures(folder + "/" + kServerFigures);
+  for (int step = 100; step <= 300; step += 100) {
+    for (const char* server : {"server 0", "server 1"}) {
+      if (step == 200 && server == std::string("server 1")) {
+        continue;  // it was dead
+      }
+      figures.write({{"step", step},
+                     {"split", server},
+                     {"metrics",
+                      {{"columns_rows", 10 * step},
+                       {"columns_bytes", 3'000'000},
+                       {"pushes_per_second", 12.5},
+                       {"workers_apart", 2}}}});
+    }
+  }
+  write_servers_file(folder,
+                     {{{"server", 0}, {"state", "alive"}, {"columns_bytes", 3'000'000}},
+                      {{"server", 1}, {"state", "gone"}}});
+  write_run_page(folder);
+  EXPECT_THAT(page(),
+              AllOf(HasSubstr("<h2>Servers</h2>"),
+                    HasSubstr("id=\"server_charts\""),
+                    HasSubstr("<td>gone</td>"),
+                    HasSubstr("3.0 MB")));
+  const nlohmann::json charts = data().at("server_charts");
+  ASSERT_EQ(charts.size(), 4U);
+  EXPECT_EQ(charts[0].at("title"), "Columns rows");
+  EXPECT_EQ(charts[1].at("title"), "Columns memory");
+  EXPECT_EQ(charts[1].at("unit"), "MB");
+  EXPECT_EQ(charts[1].at("series")[0].at("points")[0], nlohmann::json::parse("[100, 3.0]"));
+  EXPECT_EQ(charts[2].at("title"), "Workers apart");
+  EXPECT_EQ(charts[3].at("title"), "Pushes");
+  for (const nlohmann::json& chart : charts) {
+    ASSERT_EQ(chart.at("series").size(), 2U);
+    EXPECT_EQ(chart.at("series")[1].at("name"), "server 1");
+    EXPECT_EQ(chart.at("series")[0].at("color"), 0);
+    EXPECT_EQ(chart.at("series")[1].at("color"), 1);
+    EXPECT_EQ(chart.at("series")[1].at("points").size(), 2U);
+  }
+  EXPECT_EQ(data().at("charts").size(), 0U) << "they are no curves of the training";
+}
+
+TEST_F(RunPageTest, ADamagedFileOfServersIsNone) {
+  for (const char* text : {"", "{", "[1, \"a\"]", "{\"server\": 1}"}) {
+    std::ofstream(folder + "/servers.json") << text;
+    EXPECT_EQ(read_servers_file(folder).size(), 0U) << text;
+    write_run_page(folder);
+    EXPECT_THAT(page(), Not(HasSubstr("Servers")));
+  }
 }
 
 TEST_F(RunPageTest, CurvesAreReadOnAndTheEndIsShown) {

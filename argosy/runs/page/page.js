@@ -338,6 +338,8 @@
 
   const home = document.getElementById("charts");
   for (const spec of data.charts) makeChart(spec, home);
+  const serverHome = document.getElementById("server_charts");
+  if (serverHome) for (const spec of data.server_charts) makeChart(spec, serverHome);
   const drawAll = () => charts.forEach((chart) => chart.draw());
   drawAll();
   const drawTimeline = data.timeline ? makeTimeline(data.timeline, document.getElementById("timeline")) : () => {};
