@@ -74,6 +74,14 @@ std::string figures(const Json& result) {
   return text;
 }
 
+/// Prints on the first process. Models of clicks are trained without fleet, and only one has a
+/// result.
+void say(const std::string& text) {
+  if (!fleet::is_initialized() || fleet::is_first_worker()) {
+    fleet::detail::print_line(text);
+  }
+}
+
 /// How many processes would share the work.
 int processes() {
   const auto size = strings::parse_int(env::get("WORLD_SIZE").value_or("1"));
@@ -89,7 +97,7 @@ program::Option weights_row(recipes::EvaluateSettings& settings) {
 }
 
 constexpr const char* kTrainHelp =
-    "Train a model on a data set, alone or as a rank of argosy launch.\n"
+    "Train a model on a data set, alone or as a process of argosy launch.\n"
     "Names with options: adamw:betas=0.9/0.99,eps=1e-6 · cosine:eta_min=1e-5 · "
     "crop:padding=4,flip";
 
@@ -104,29 +112,33 @@ constexpr const char* kTrainFooter =
 int run_train(const recipes::TrainSettings& settings, bool dry_run, bool json) {
   if (dry_run) {
     const recipes::Plan plan = recipes::plan(settings, processes());
-    if (env::get("RANK").value_or("0") == "0") {  // all ranks have the same one
+    const bool serves = env::get("TRAINING_ROLE").value_or("") == "PSERVER";
+    if (env::get("RANK").value_or("0") == "0" && !serves) {  // all ranks have the same one
       fmt::print("{}", json ? plan.to_json().dump() + "\n" : plan.to_string());
     }
     return 0;
   }
   const Json result = recipes::train(settings);
+  if (result.is_null()) {  // a server, or a worker beside the first
+    return 0;
+  }
   if (json) {
-    fleet::print("{}\n", result.dump());
+    say(result.dump() + "\n");
   } else {
     const auto steps = result["steps"].get<int64_t>();
     const std::string reached = figures(result["result"]);  // none where nothing was left to do
-    fleet::print("{} after {} update{}, {:.0f} s{}{}\n{}",
-                 result["ended"].get<std::string>(),
-                 steps,
-                 steps == 1 ? "" : "s",
-                 result["seconds"].get<double>(),
-                 reached.empty() ? "" : ": ",
-                 reached,
-                 result.contains("weights")
-                     ? fmt::format("weights: {}\n", result["weights"].get<std::string>())
-                     : "");
+    say(fmt::format("{} after {} update{}, {:.0f} s{}{}\n{}",
+                    result["ended"].get<std::string>(),
+                    steps,
+                    steps == 1 ? "" : "s",
+                    result["seconds"].get<double>(),
+                    reached.empty() ? "" : ": ",
+                    reached,
+                    result.contains("weights")
+                        ? fmt::format("weights: {}\n", result["weights"].get<std::string>())
+                        : ""));
   }
-  return 0;
+  return result.value("exit_code", 0);
 }
 
 }  // namespace
@@ -174,13 +186,13 @@ int evaluate(const std::vector<std::string>& args) {
   }
   const Json result = recipes::evaluate(settings);
   if (json) {
-    fleet::print("{}\n", result.dump());
+    say(result.dump() + "\n");
   } else {
-    fleet::print("{}: {} samples of {}: {}\n",
-                 result["weights"].get<std::string>(),
-                 result["samples"].get<int64_t>(),
-                 result["split"].get<std::string>(),
-                 figures(result["result"]));
+    say(fmt::format("{}: {} samples of {}: {}\n",
+                    result["weights"].get<std::string>(),
+                    result["samples"].get<int64_t>(),
+                    result["split"].get<std::string>(),
+                    figures(result["result"])));
   }
   return 0;
 }
@@ -206,13 +218,13 @@ int predict(const std::vector<std::string>& args) {
   }
   const Json result = recipes::predict(settings, pictures);
   if (json) {
-    fleet::print("{}\n", result.dump());
+    say(result.dump() + "\n");
   } else if (!settings.out.empty() && settings.out != "-") {
-    fleet::print(
+    say(fmt::format(
         "{} predictions in {}{}\n",
         result["samples"].get<int64_t>(),
         settings.out,
-        result.contains("right") ? fmt::format(", {} right", result["right"].get<int64_t>()) : "");
+        result.contains("right") ? fmt::format(", {} right", result["right"].get<int64_t>()) : ""));
   }
   return 0;
 }

@@ -196,23 +196,6 @@ void check_same_strategy(const DistributedStrategy& strategy, const comm::Group&
   }
 }
 
-/// The launcher's folder for this run, else a new one: two programs that start in the same second
-/// must not share theirs.
-std::string choose_run_dir() {
-  if (const std::optional<std::string> given = env::get("ARGOSY_LOG_DIR")) {
-    return *given;
-  }
-  std::error_code ignored;  // run_dir() reports what cannot be made
-  std::filesystem::create_directories("runs", ignored);
-  const std::string base =
-      std::filesystem::absolute("runs/" + text::stamp(std::chrono::system_clock::now())).string();
-  std::string folder = base;
-  for (int n = 2; n < 100 && !std::filesystem::create_directory(folder, ignored); ++n) {
-    folder = fmt::format("{}-{}", base, n);
-  }
-  return folder;
-}
-
 /// Lets ranks divide the steps where that is wanted and pays. Returns the models that the
 /// optimizer's parameters belong to.
 std::vector<std::shared_ptr<parallel::ddp::Core>> divide_steps(const Job& state,
@@ -508,8 +491,8 @@ optim::GradScaler distributed_scaler() {
 const std::string& run_dir() {
   Job& state = job("run_dir");
   if (state.run_dir.empty()) {
-    std::string folder =
-        comm::broadcast_object(state.group.rank() == 0 ? choose_run_dir() : "", state.group);
+    std::string folder = comm::broadcast_object(
+        state.group.rank() == 0 ? detail::choose_run_dir() : "", state.group);
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) {
@@ -729,6 +712,22 @@ WholeModels::~WholeModels() {
   if (is_initialized()) {
     parallel::ddp::Core::for_each(slot()->group, [](auto& core) { core.hold_parameters(false); });
   }
+}
+
+/// Two programs that start in the same second must not share theirs.
+std::string choose_run_dir() {
+  if (const std::optional<std::string> given = env::get("ARGOSY_LOG_DIR")) {
+    return *given;
+  }
+  std::error_code ignored;  // run_dir() reports what cannot be made
+  std::filesystem::create_directories("runs", ignored);
+  const std::string base =
+      std::filesystem::absolute("runs/" + text::stamp(std::chrono::system_clock::now())).string();
+  std::string folder = base;
+  for (int n = 2; n < 100 && !std::filesystem::create_directory(folder, ignored); ++n) {
+    folder = fmt::format("{}-{}", base, n);
+  }
+  return folder;
 }
 
 void print_line(const std::string& text) {

@@ -179,6 +179,8 @@ class WholeModels final {
 /// True if distributed_optimizer() has seen it, under any handle.
 [[nodiscard]] bool is_prepared(const optim::Optimizer& optimizer);
 void print_line(const std::string& text);
+/// Returns the launcher's folder for this run, else a new one, which it makes.
+[[nodiscard]] std::string choose_run_dir();
 }  // namespace detail
 
 /// Wraps a module for data-parallel training, as the strategy says; see

@@ -14,7 +14,7 @@ std::unique_ptr<Assembly> assemble(const Wanted& wanted) {
   ARGOSY_CHECK(
       !wanted.data.empty(), kData.where, "--data is required. See: argosy train --list data");
   const std::string name = parse_spec(kModels, wanted.model).name;
-  if (find_entry(kModels, models(), name).language) {
+  if (find_entry(kModels, models(), name).material == Material::kText) {
     return assemble_language(wanted);
   }
   return assemble_pictures(wanted);

@@ -125,7 +125,12 @@ std::vector<DataEntry> all_sets() {
                          "text files, folders of .txt and .txt.gz, or a token file",
                          {{"holdout", "0.1", "share at the end to evaluate on; 0: none"},
                           {"limit", "0", "the first N windows of each split; 0: all"},
-                          {"documents", "files", "what ends with an end of text: files, lines"}}}});
+                          {"documents", "files", "what ends with an end of text: files, lines"}}},
+                 .material = Material::kText});
+  all.push_back({.row = {"criteo",
+                         "a log of clicks in Criteo's form, plain or .gz",
+                         {{"limit", "0", "the first N lines; 0: all"}}},
+                 .material = Material::kClicks});
   return all;
 }
 
@@ -181,7 +186,13 @@ const DataEntry& recognised(const std::string& path) {
 
 std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
   ARGOSY_CHECK(
-      spec.entry->set != nullptr,
+      spec.entry->material != Material::kClicks,
+      kData.where,
+      "{} is a log of clicks, from which recommendation models learn: --model deepfm. See: "
+      "argosy train --list models",
+      spec.to_string());
+  ARGOSY_CHECK(
+      spec.entry->material != Material::kText,
       kData.where,
       "{} is text, from which language models learn: --model gpt. See: argosy train --list "
       "models",

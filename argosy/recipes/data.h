@@ -20,10 +20,11 @@ using datasets::Task;
 
 struct DataEntry {
   TableRow row{};
-  const datasets::Row* set = nullptr;  ///< nullptr: text
+  const datasets::Row* set = nullptr;  ///< of pictures
+  Material material = Material::kPictures;
 };
 
-/// Returns all data sets by name: those of `argosy data`, and text.
+/// Returns all data sets by name: those of `argosy data`, text and logs of clicks.
 [[nodiscard]] const std::vector<DataEntry>& data_sets();
 
 /// A data set on the command line: "cifar10:PATH,limit=1000" is a name, a path and options. A path

@@ -9,6 +9,7 @@
 #include "argosy/base/error.h"
 #include "argosy/os/fd.h"
 #include "argosy/os/whole_file.h"
+#include "argosy/recipes/clicks.h"
 #include "argosy/recipes/schedules.h"
 
 #include <nlohmann/json.hpp>
@@ -19,14 +20,14 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-/// Of a language model the settings say all.
-bool is_of_text(const StoredRecipe& about) {
-  return about.settings.sequence_length.has_value();
+/// Of a language model, and of one of clicks, the settings say all.
+bool is_of_pictures(const StoredRecipe& about) {
+  return !about.settings.sequence_length.has_value() && !is_of_clicks(about.settings);
 }
 
 ordered_json to_json(const StoredRecipe& about) {
   ordered_json json{{"options", recipes::to_json(about.settings)}};
-  if (!is_of_text(about)) {
+  if (is_of_pictures(about)) {
     json.update({{"shape",
                   {{"side", about.shape.side},
                    {"channels", about.shape.channels},
@@ -46,7 +47,7 @@ StoredRecipe from_json(const ordered_json& json, const std::string& file) {
   StoredRecipe about;
   take_options(about.settings, json.at("options"), file);
   about.changes = json.value("changes", std::vector<std::string>{});
-  if (is_of_text(about)) {
+  if (!is_of_pictures(about)) {
     return about;
   }
   const ordered_json& shape = json.at("shape");

@@ -345,9 +345,15 @@ EstimateResult estimate(const EstimateSettings& settings) {
   const int64_t before = engine::memory_count().now;
   const Spec spec = parse_spec(kModels, training.model);
   const ModelEntry& entry = find_entry(kModels, models(), spec.name);
+  ARGOSY_CHECK(
+      entry.material != Material::kClicks,
+      "recipes.estimate",
+      "{}: its rows are made as their ids come, so what they will hold is not known. A row "
+      "of dim numbers takes some 12·dim + 60 bytes with Adam, on each of two servers",
+      spec.name);
   const bool divides = options.wrapping.shard.has_value() && options.ranks > 1;
-  Subject subject =
-      entry.language ? language_model(training, divides) : picture_model(training, entry, spec);
+  Subject subject = entry.material == Material::kText ? language_model(training, divides)
+                                                      : picture_model(training, entry, spec);
   EstimateResult result{.model = subject.name, .batch = subject.batch, .ranks = options.ranks};
   for (const at::Tensor& parameter : subject.module->parameters()) {
     result.parameters += parameter.numel();

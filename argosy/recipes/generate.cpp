@@ -53,9 +53,9 @@ Speaker speaker_of(const GenerateSettings& settings) {
   const RunWeights weights = weights_in(settings.checkpoint, run);
   const std::string model = said(settings.model, run, &TrainSettings::model, settings);
   const Spec spec = parse_spec(kModels, model);
-  ARGOSY_CHECK(find_entry(kModels, models(), spec.name).language,
+  ARGOSY_CHECK(find_entry(kModels, models(), spec.name).material == Material::kText,
                kWhere,
-               "{} is no language model. What it sees on pictures: argosy predict",
+               "{} is no language model. What it predicts: argosy predict",
                spec.name);
   text::Tokenizer tokenizer =
       text::open_tokenizer(said(settings.tokenizer, run, &TrainSettings::tokenizer, settings));

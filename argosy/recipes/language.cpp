@@ -151,7 +151,7 @@ text::Gpt deferred_gpt(const text::GptOptions& shape, bool recompute) {
 LanguageAssembly::LanguageAssembly(const Wanted& wanted, const text::Tokenizer& tokenizer)
     : tokenizer_(tokenizer) {
   data_spec = parse_data(wanted.data);
-  ARGOSY_CHECK(data_spec.entry->set == nullptr,
+  ARGOSY_CHECK(data_spec.entry->material == Material::kText,
                kData.where,
                "--data {}: {} learns from text: --data text:FILE",
                wanted.data,

@@ -124,7 +124,7 @@ ModelEntry language(const std::string& name) {
                               shape.width,
                               first ? "" : "; options as gpt"),
                   first ? fields_of_gpt() : std::vector<OptionRow>()},
-          .language = true};
+          .material = Material::kText};
 }
 
 std::vector<ModelEntry> all_models() {
@@ -132,10 +132,28 @@ std::vector<ModelEntry> all_models() {
   for (const std::string& name : text::gpt_names()) {
     all.push_back(language(name));
   }
+  for (const auto& [name, what] :
+       {std::pair("deepfm", "who clicks what: products of columns and a small network"),
+        std::pair("wide_deep", "who clicks what: Wide & Deep; options as deepfm")}) {
+    all.push_back(
+        {.row = {name,
+                 what,
+                 name == std::string("deepfm") ? click_options() : std::vector<OptionRow>()},
+         .material = Material::kClicks});
+  }
   return all;
 }
 
 }  // namespace
+
+std::vector<OptionRow> click_options() {
+  return {{"dim", "16", "factors of an id"},
+          {"hidden", "64x32", "widths of the network's layers"},
+          {"rule", "adam", "of the rows: adam, shared_adam, adagrad, std_adagrad, naive"},
+          {"row_lr", "0.01", "learning rate of the rows"},
+          {"initial_range", "0.01", "first weights of a row lie within ± this"},
+          {"entry", "1", "at which gradient an id gets a row; 2 and more keep rare ids out"}};
+}
 
 const std::vector<ModelEntry>& models() {
   static const std::vector<ModelEntry> all = all_models();
@@ -145,9 +163,9 @@ const std::vector<ModelEntry>& models() {
 BuiltModel model_for(const std::string& text, const engine::StateDict& weights) {
   const Spec spec = parse_spec(kModels, text);
   const ModelEntry& entry = find_entry(kModels, models(), spec.name);
-  ARGOSY_CHECK(!entry.language,
+  ARGOSY_CHECK(entry.material == Material::kPictures,
                kModels.where,
-               "{} is a language model, and Paddle's layout of its weights is not known here",
+               "{} is no model of pictures, and Paddle's layout of its weights is not known here",
                spec.name);
   const Values values(kModels, entry.row, spec.options);
   constexpr int64_t kTrial = 14;  // outputs that no other layer has

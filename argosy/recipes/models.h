@@ -38,9 +38,14 @@ struct ModelEntry {
   /// Side to which pictures of differing sizes are brought, unless the user names one.
   int64_t usual_side = 224;
   bool points_only = false;  ///< it gives x and y of points, not classes
-  bool language = false;     ///< it learns from text: a text::Gpt, which has no `build`
+  /// Only a model of pictures has a `build`. Of text it is a text::Gpt, of clicks a
+  /// recommend::ClickModel.
+  Material material = Material::kPictures;
   std::function<BuiltModel(const ModelSize& size, const Values& values)> build{};
 };
+
+/// Returns the options of "deepfm", which all models of clicks take.
+[[nodiscard]] std::vector<OptionRow> click_options();
 
 /// Returns all models by name.
 [[nodiscard]] const std::vector<ModelEntry>& models();

@@ -30,6 +30,15 @@ Wanted wanted_of(const TrainSettings& settings) {
 TrainSettings resolve(const TrainSettings& settings, const Assembly& assembly) {
   const Spec optimizer = parse_spec(kOptimizers, settings.optimizer);
   const OptimizerEntry& entry = find_entry(kOptimizers, optimizers(), optimizer.name);
+  for (const auto& [option, given] : {std::pair("--val", !settings.val.empty()),
+                                      std::pair("--mode", !settings.mode.empty()),
+                                      std::pair("--staleness", settings.staleness.has_value())}) {
+    ARGOSY_CHECK(!given,
+                 "recipes.train",
+                 "{} is about models of clicks, and {} is none: --model deepfm",
+                 option,
+                 settings.model);
+  }
   TrainSettings resolved = settings;
   DataSpec data = assembly.data_spec;
   if (!data.path.empty()) {  // to be found from anywhere

@@ -9,6 +9,7 @@
 #include "argosy/base/text.h"
 #include "argosy/engine/device.h"
 #include "argosy/optim/optim.h"
+#include "argosy/recipes/clicks.h"
 #include "argosy/recipes/optimizers.h"
 #include "argosy/recipes/parts.h"
 #include "argosy/recipes/run.h"
@@ -86,6 +87,10 @@ std::string Plan::to_string() const {
 }
 
 Plan plan(const TrainSettings& settings, int processes) {
+  if (is_of_clicks(settings)) {
+    return plan_clicks(settings);
+  }
+  refuse_servers(settings);
   engine::check_device_word(settings.device);  // a machine without one may plan, too
   const std::unique_ptr<Assembly> assembly = assemble(wanted_of(settings));
   const TrainSettings resolved = resolve(settings, *assembly);

@@ -7,6 +7,7 @@
 #include "argosy/datasets/keypoints.h"
 #include "argosy/datasets/sets.h"
 #include "argosy/fleet/fleet.h"
+#include "argosy/recipes/clicks.h"
 #include "argosy/recipes/parts.h"
 #include "argosy/recipes/pictures.h"
 #include "argosy/recipes/prediction.h"
@@ -58,6 +59,9 @@ nlohmann::ordered_json predict(const PredictSettings& settings,
     const std::string wrong = runs::page_name(settings.sheet);
     ARGOSY_CHECK(wrong.empty(), "recipes.predict", "--sheet {}", wrong);
   }
+  if (is_of_clicks(settings)) {
+    return predict_clicks(settings, pictures);
+  }
   join(settings.device);
   const Restored restored = restore(settings, source_of(settings, pictures));
   const PictureAssembly& assembly = pictures_of(*restored.assembly, "recipes.predict");
@@ -71,7 +75,7 @@ nlohmann::ordered_json predict(const PredictSettings& settings,
   const Examples examples = assembly.evaluation(restored.split);
   const std::vector<at::Tensor> outputs =
       model.predict(examples,
-                    {.batch_size = settings.batch_size,
+                    {.batch_size = settings.batch_size.value_or(kEvaluationBatch),
                      .verbose = static_cast<int>(settings.verbose),
                      .num_workers = static_cast<int>(settings.num_workers)});
   nlohmann::ordered_json result{{"command", "predict"},

@@ -14,6 +14,9 @@ struct OptionRow {
   std::string help{};  ///< one line
 };
 
+/// What a model learns from, or what data are.
+enum class Material : unsigned char { kPictures, kText, kClicks };
+
 /// What every table says about each entry. --list, --help, errors and the builder all read it.
 struct TableRow {
   std::string name{};  ///< "resnet18"

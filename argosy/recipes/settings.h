@@ -25,10 +25,13 @@ struct TrainSettings {
   std::optional<int64_t> image_size{};  ///< side of the pictures, in pixels
   std::string tokenizer = "bytes";      ///< see text::open_tokenizer()
   std::optional<int64_t> sequence_length{};  ///< tokens of a window of text
-  std::string mesh{};                        ///< "dp=2,sharding=2"; empty: dp only
-  std::optional<int64_t> sharding_stage{};   ///< of the mesh's axis "sharding"; unset: 3
-  std::string offload_folder{};              ///< of the optimizer's state; empty: in memory
-  bool recompute = false;                    ///< blocks of a language model, in backward
+  std::string val{};   ///< of clicks: the log of evaluations, "criteo:FILE"; empty: none
+  std::string mode{};  ///< of clicks: when servers update, sync, async or half_async; empty: sync
+  std::optional<int64_t> staleness{};       ///< with half_async; unset: 8
+  std::string mesh{};                       ///< "dp=2,sharding=2"; empty: dp only
+  std::optional<int64_t> sharding_stage{};  ///< of the mesh's axis "sharding"; unset: 3
+  std::string offload_folder{};             ///< of the optimizer's state; empty: in memory
+  bool recompute = false;                   ///< blocks of a language model, in backward
   std::string sample{};       ///< text that a language model continues after each epoch
   int64_t batch_size = 32;    ///< per virtual rank
   int64_t virtual_ranks = 0;  ///< 0: the resumed training's, or one for each process
@@ -62,6 +65,9 @@ struct TrainSettings {
   [[nodiscard]] int64_t stage() const { return sharding_stage.value_or(3); }
 };
 
+/// The batch of an evaluation of pictures or text, unless the user gives one.
+inline constexpr int64_t kEvaluationBatch = 64;
+
 /// The settings of `argosy evaluate`.
 struct EvaluateSettings {
   std::string weights{};  ///< run, checkpoint or file of weights
@@ -69,7 +75,7 @@ struct EvaluateSettings {
   std::string model{};
   std::string split{};
   std::optional<int64_t> image_size{};
-  int64_t batch_size = 64;
+  std::optional<int64_t> batch_size{};  ///< unset: 64; of clicks 4096
   std::optional<int64_t> num_iters{};
   std::string amp{};
   std::string device = "auto";

@@ -22,6 +22,7 @@
 #include "argosy/engine/seed.h"
 #include "argosy/engine/state_dict.h"
 #include "argosy/fleet/fleet.h"
+#include "argosy/recipes/clicks.h"
 #include "argosy/recipes/description.h"
 #include "argosy/recipes/language.h"
 #include "argosy/recipes/parts.h"
@@ -337,6 +338,10 @@ class WriteDescription final : public train::Callback {
 }  // namespace
 
 nlohmann::ordered_json train(const TrainSettings& settings) {
+  if (is_of_clicks(settings)) {
+    return train_clicks(settings);
+  }
+  refuse_servers(settings);
   const auto start = std::chrono::steady_clock::now();
   join(settings);
   const std::unique_ptr<Assembly> assembled = assemble(wanted_of(settings));

@@ -1,0 +1,152 @@
+#include "argosy/recipes/click_records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "argosy/base/error.h"
+#include "argosy/base/log.h"
+#include "argosy/engine/version.h"
+#include "argosy/recipes/description.h"
+#include "argosy/runs/run_folder.h"
+#include "argosy/train/callbacks/earlier_lines.h"
+
+namespace argosy::recipes {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+/// The recipe of this start, which says what has changed since the training began.
+void write_recipe(const std::string& folder, const TrainSettings& resolved, int64_t step) {
+  StoredRecipe recipe{.settings = resolved};
+  std::optional<StoredRecipe> begun;
+  try {
+    begun = step > 0 ? read_description(folder) : std::nullopt;
+  } catch (const Error& error) {  // no reason not to go on
+    log::warn("[recipes.resume] {} It is written anew", error.what());
+  }
+  if (begun.has_value()) {
+    recipe.changes = begun->changes;
+    const std::string changes = changed_options(begun->settings, resolved);
+    if (!changes.empty()) {
+      recipe.changes.push_back(fmt::format("after step {}: {}", step, changes));
+      log::warn("[recipes.resume] {} resumes with changed options: {}", folder, changes);
+    }
+  }
+  write_description(folder, recipe);
+}
+
+}  // namespace
+
+std::optional<int64_t> step_of_line(const std::string& line) {
+  const ordered_json json = ordered_json::parse(line, nullptr, false);
+  const auto step = json.is_object() ? json.find("step") : json.end();
+  return step != json.end() && step->is_number_integer() ? std::optional(step->get<int64_t>())
+                                                         : std::nullopt;
+}
+
+ClickRecords::ClickRecords(std::string folder,
+                           const ps::Roles& roles,
+                           const TrainSettings& resolved,
+                           int64_t step)
+    : folder_(std::move(folder)), roles_(roles) {
+  if (!folder_.empty() && roles_.index == 0) {
+    begin_run(resolved, step);
+  }
+}
+
+void ClickRecords::begin_run(const TrainSettings& resolved, int64_t step) {
+  const fs::path path = fs::absolute(folder_).lexically_normal();
+  runs::RunConfig config = runs::RunConfig::capture(
+      {.name = (path.has_filename() ? path : path.parent_path()).filename().string(),
+       .ranks = roles_.workers});
+  config.options = to_json(resolved);
+  config.options["servers"] = roles_.own_server ? 0 : roles_.servers;
+  config.versions["libtorch"] = engine::torch_version();
+  config.seed = static_cast<uint64_t>(resolved.seed);
+  if (step > 0) {
+    try {
+      config.resume(runs::read_run_config(folder_), step);
+    } catch (const DataError&) {  // that is new here, or was torn: it begins now
+    }
+  }
+  runs::write_run_config(folder_, config);
+  write_recipe(folder_, resolved, step);
+  train::detail::keep_lines_until(folder_ + "/metrics.jsonl", step, step_of_line);
+  metrics_.emplace(folder_ + "/metrics.jsonl");
+  servers_.emplace(folder_, step);
+  page_.emplace(folder_);
+  config_ = std::move(config);
+}
+
+void ClickRecords::add(const ordered_json& record) {
+  if (metrics_.has_value()) {
+    forgive([&] { metrics_->write(record); });
+  }
+}
+
+bool ClickRecords::write_now_and_then(int64_t step,
+                                      const std::function<ordered_json()>& about,
+                                      const std::function<std::vector<ps::ServerStat>()>& ask) {
+  if (Clock::now() < next_write_) {
+    return false;
+  }
+  if (roles_.index == 0) {  // its progress shows them, with a folder or without
+    add_servers(step, ask());
+  }
+  write_all(about());
+  return true;
+}
+
+void ClickRecords::add_servers(int64_t step, std::span<const ps::ServerStat> servers) {
+  if (servers_.has_value()) {
+    forgive([&] { servers_->add(step, servers); });
+  }
+}
+
+void ClickRecords::write_all(const ordered_json& about) {
+  constexpr auto kBetween = std::chrono::seconds(5);
+  constexpr int kShare = 100;  // of the time may go into this
+  const Clock::time_point begun = Clock::now();
+  forgive([&] {
+    if (!folder_.empty()) {
+      runs::write_rank_file(folder_, roles_.index, about);
+    }
+    if (page_.has_value()) {
+      page_->write();
+    }
+  });
+  const Clock::time_point now = Clock::now();
+  next_write_ = std::max(begun + kBetween, now + (now - begun) * kShare);
+}
+
+void ClickRecords::end(runs::RunState state,
+                       const std::string& why,
+                       std::optional<int> exit_code,
+                       const ordered_json& about) {
+  if (folder_.empty()) {
+    return;
+  }
+  if (config_.has_value()) {
+    config_->end(state, why, exit_code);
+    forgive([&] { runs::write_run_config(folder_, *config_); });
+  }
+  write_all(about);
+}
+
+void ClickRecords::forgive(const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const DataError& error) {
+    if (!std::exchange(told_, true)) {
+      log::error(
+          "{} The training continues; what cannot be written of the run is missing from now on.",
+          error.what());
+    }
+  }
+}
+
+}  // namespace argosy::recipes

@@ -1,0 +1,441 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+
+#include "argosy/base/check.h"
+#include "argosy/base/env.h"
+#include "argosy/base/error.h"
+#include "argosy/base/exit_codes.h"
+#include "argosy/base/text.h"
+#include "argosy/events/progress_bar.h"
+#include "argosy/fleet/fleet.h"
+#include "argosy/os/signal_flag.h"
+#include "argosy/recipes/click_records.h"
+#include "argosy/recipes/clicks.h"
+#include "argosy/recommend/click_feed.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::recipes {
+namespace {
+
+using nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begun) {
+  return std::chrono::duration<double>(Clock::now() - begun).count();
+}
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
+}
+
+ps::UpdateMode mode_of(const std::string& word) {
+  return word == "async"        ? ps::UpdateMode::kAsync
+         : word == "half_async" ? ps::UpdateMode::kHalfAsync
+                                : ps::UpdateMode::kSync;
+}
+
+/// Empty: nothing is written. All processes of a job come to the same one.
+std::string run_folder_of(const TrainSettings& settings, const ps::Roles& roles) {
+  if (settings.run_dir == "none") {
+    return {};
+  }
+  ARGOSY_CHECK(
+      settings.run_dir != "auto" || roles.own_server || env::get("ARGOSY_LOG_DIR"),
+      "recipes.train",
+      "--run_dir: no launcher of ours has named a folder that all processes know. Give one");
+  const std::string folder =
+      settings.run_dir == "auto" ? fleet::detail::choose_run_dir() : settings.run_dir;
+  return std::filesystem::absolute(folder).lexically_normal().string();
+}
+
+ps::TrainingOptions training_options(const TrainSettings& resolved,
+                                     const ps::Roles& roles,
+                                     const std::string& run_dir) {
+  // Where one worker evaluates, the others may wait for its next step.
+  const auto patience = resolved.val.empty() ? std::chrono::minutes(5) : std::chrono::minutes(60);
+  const bool again = env::get("ARGOSY_RESTART_COUNT").value_or("0") != "0";
+  return {.roles = roles,
+          .mode = mode_of(resolved.mode),
+          .staleness = static_cast<uint64_t>(resolved.staleness.value_or(0)),
+          .timeout = patience,
+          .checkpoints = run_dir.empty() ? "" : run_dir + "/checkpoints",
+          .keep = {.keep_last = resolved.keep_last},
+          .resume = resolved.resume != "never" || again,
+          .initial = resolved.pretrained};
+}
+
+/// The training of one worker.
+class ClickLoop final {
+ public:
+  ClickLoop(const TrainSettings& resolved,
+            ps::ServedTraining& training,
+            ClickParts& parts,
+            const std::string& run_dir)
+      : settings_(resolved),
+        training_(training),
+        parts_(parts),
+        run_dir_(run_dir),
+        records_(run_dir, training.roles(), resolved, training.steps()) {
+    if (training.roles().own_server && !run_dir.empty()) {
+      signals_.emplace({SIGTERM, SIGUSR1, SIGINT});
+    }
+  }
+
+  /// Errors: those of the log, the servers and the checkpoints, which the records name.
+  ordered_json run() {
+    try {
+      announce();
+      learn();
+      finish();
+    } catch (const std::exception& error) {
+      records_.end(runs::RunState::kFailed, error.what(), std::nullopt, about());
+      throw;
+    }
+    return result();
+  }
+
+ private:
+  [[nodiscard]] bool is_first() const { return training_.roles().index == 0; }
+  [[nodiscard]] int64_t step() const { return training_.steps(); }
+  [[nodiscard]] bool is_over() const {
+    return settings_.num_iters.has_value() && step() >= *settings_.num_iters;
+  }
+  [[nodiscard]] bool is_asked_to_leave() const {
+    return signals_.has_value() && signals_->received() != 0;
+  }
+  void announce() const;
+  void learn();
+  void make_step(const recommend::ClickInputs& inputs);
+  [[nodiscard]] std::optional<recommend::ClickFeed::Item> next(recommend::ClickFeed& feed);
+  void note_step(double loss);
+  void begin_epoch(int64_t epoch);
+  void end_epoch();
+  void evaluate();
+  void finish();
+  [[nodiscard]] ordered_json about() const;
+  [[nodiscard]] ordered_json result() const;
+
+  const TrainSettings& settings_;
+  ps::ServedTraining& training_;
+  ClickParts& parts_;
+  const std::string run_dir_;
+  ClickRecords records_;
+  std::optional<os::SignalFlag> signals_{};
+  std::optional<events::ProgressBar> bar_{};
+  const Clock::time_point begun_ = Clock::now();
+  int64_t epoch_ = -1;  ///< from 0
+  int64_t rows_ = -1;   ///< of all tables; -1: not known
+  ordered_json epochs_ = ordered_json::array();
+  ordered_json figures_ = ordered_json::object();  ///< of the epoch that ends
+  int64_t evaluated_at_ = -1;
+  int64_t lines_ = 0;  ///< that this worker has learned from
+  double waited_ = 0;
+  // Since the epoch began, and since the last record.
+  double epoch_loss_ = 0;
+  int64_t epoch_steps_ = 0;
+  double loss_ = 0;
+  int64_t steps_ = 0;
+  double waited_before_ = 0;
+  Clock::time_point noted_ = Clock::now();
+};
+
+void ClickLoop::announce() const {
+  if (settings_.verbose == 0 || !is_first()) {
+    return;
+  }
+  const ps::Roles& roles = training_.roles();
+  int64_t parameters = 0;
+  for (const at::Tensor& parameter : parts_.model->parameters()) {
+    parameters += parameter.numel();
+  }
+  fleet::detail::print_line(
+      fmt::format("{}, {} parameters beside the rows; {}{}\n",
+                  settings_.model,
+                  text::count(parameters),
+                  settings_.data,
+                  settings_.val.empty() ? "" : ", evaluated on " + settings_.val));
+  const std::string where = roles.own_server ? "one process with the rows in it"
+                                             : fmt::format("{} server{} and {} worker{}, {}",
+                                                           roles.servers,
+                                                           roles.servers == 1 ? "" : "s",
+                                                           roles.workers,
+                                                           roles.workers == 1 ? "" : "s",
+                                                           settings_.mode);
+  fleet::detail::print_line(fmt::format("{}: {} × {} = {} lines a step{}\n",
+                                        where,
+                                        roles.workers,
+                                        settings_.batch_size,
+                                        roles.workers * settings_.batch_size,
+                                        run_dir_.empty() ? "" : "; " + run_dir_));
+  if (step() > 0) {
+    fleet::detail::print_line(fmt::format("Resuming after step {}\n", step()));
+  }
+}
+
+void ClickLoop::learn() {
+  const ClickLogSpec log = click_log("--data", settings_.data);
+  const ps::Roles& roles = training_.roles();
+  recommend::ClickFeed feed({.path = log.path,
+                             .batch_size = settings_.batch_size,
+                             .workers = roles.workers,
+                             .worker = roles.index,
+                             .limit = log.limit},
+                            step(),
+                            settings_.epochs);
+  for (std::optional<recommend::ClickFeed::Item> item = next(feed); item.has_value();) {
+    begin_epoch(item->epoch);
+    if (item->ends_epoch()) {
+      end_epoch();
+      item = next(feed);
+      continue;
+    }
+    if (is_over() || is_asked_to_leave()) {
+      return;
+    }
+    parts_.optimizer.zero_grad();
+    const at::Tensor loss =
+        at::binary_cross_entropy_with_logits(parts_.model(item->inputs.ids), item->inputs.clicked);
+    lines_ += item->inputs.clicked.size(0);
+    item = next(feed);
+    if (item.has_value() && !item->ends_epoch()) {
+      parts_.model->prefetch(item->inputs.ids);  // which does nothing in sync
+    }
+    loss.backward();
+    training_.step();
+    note_step(loss.item<double>());
+  }
+}
+
+std::optional<recommend::ClickFeed::Item> ClickLoop::next(recommend::ClickFeed& feed) {
+  const Clock::time_point begun = Clock::now();
+  std::optional<recommend::ClickFeed::Item> item = feed.next();
+  waited_ += seconds_since(begun);
+  return item;
+}
+
+void ClickLoop::note_step(double loss) {
+  loss_ += loss;
+  epoch_loss_ += loss;
+  ++steps_;
+  ++epoch_steps_;
+  if (settings_.save_freq.has_value() && step() % *settings_.save_freq == 0) {
+    training_.save();
+  }
+  const int64_t lines = settings_.batch_size * training_.roles().workers;
+  if (step() % settings_.log_freq == 0) {
+    const double seconds = std::max(seconds_since(noted_), 1e-9);
+    records_.add({{"step", step()},
+                  {"epoch", epoch_ + 1},
+                  {"split", "train"},
+                  {"loss", loss_ / static_cast<double>(steps_)},
+                  {"lr", parts_.optimizer.lr()},
+                  {"lines_per_second", static_cast<double>(steps_ * lines) / seconds},
+                  {"input_wait", std::min((waited_ - waited_before_) / seconds, 1.0)}});
+    if (bar_.has_value()) {
+      bar_->show("loss", loss_ / static_cast<double>(steps_));
+    }
+    loss_ = 0;
+    steps_ = 0;
+    waited_before_ = waited_;
+    noted_ = Clock::now();
+  }
+  const auto ask = [&] {
+    const std::vector<ps::ServerStat> servers = training_.server_stats();
+    rows_ = 0;
+    for (const ps::ServerStat& server : servers) {
+      for (const ps::TableStat& table : server.tables) {
+        rows_ += static_cast<int64_t>(table.rows);
+      }
+    }
+    return servers;
+  };
+  if (records_.write_now_and_then(
+          step(), [&] { return about(); }, ask) &&
+      bar_.has_value()) {
+    bar_->show("rows", static_cast<double>(rows_));
+  }
+  if (bar_.has_value()) {
+    bar_->advance(lines);
+  }
+}
+
+void ClickLoop::begin_epoch(int64_t epoch) {
+  if (epoch == epoch_) {
+    return;
+  }
+  epoch_ = epoch;
+  epoch_loss_ = 0;
+  epoch_steps_ = 0;
+  if (settings_.verbose > 0 && is_first()) {
+    bar_.emplace(events::ProgressBarOptions{
+        .label = fmt::format("epoch {}/{}", epoch + 1, settings_.epochs),
+        .unit = "lines",
+        .style =
+            settings_.verbose == 1 ? events::ProgressStyle::kAuto : events::ProgressStyle::kLines});
+  }
+}
+
+void ClickLoop::end_epoch() {
+  bar_.reset();
+  figures_ = ordered_json::object();
+  if (epoch_steps_ > 0) {  // none, where a resume began here
+    figures_["loss"] = epoch_loss_ / static_cast<double>(epoch_steps_);
+  }
+  if (!run_dir_.empty()) {
+    training_.save();
+  }
+  const bool is_last = epoch_ + 1 == settings_.epochs;
+  if (is_last || (epoch_ + 1) % settings_.eval_freq == 0) {
+    evaluate();
+  }
+  epochs_.push_back(figures_);
+}
+
+/// On the first worker; in sync the others wait for its next step.
+void ClickLoop::evaluate() {
+  if (settings_.val.empty() || !is_first() || evaluated_at_ == step()) {
+    return;
+  }
+  evaluated_at_ = step();
+  const ClickLogSpec log = click_log("--val", settings_.val);
+  const recommend::ClickScores scores =
+      recommend::scores_on(*parts_.model,
+                           {.path = log.path,
+                            .batch_size = settings_.eval_batch_size.value_or(kClickBatch),
+                            .limit = log.limit});
+  figures_["eval_loss"] = scores.log_loss();
+  figures_["eval_auc"] = scores.auc();
+  records_.add({{"step", step()},
+                {"epoch", epoch_ + 1},
+                {"split", "eval"},
+                {"loss", scores.log_loss()},
+                {"metrics", {{"auc", scores.auc()}}}});
+  if (settings_.verbose > 0) {
+    fleet::detail::print_line(
+        fmt::format("after step {}: log loss {:.4f}, AUC {:.4f} on {} lines\n",
+                    step(),
+                    scores.log_loss(),
+                    scores.auc(),
+                    text::count(scores.lines())));
+  }
+}
+
+void ClickLoop::finish() {
+  bar_.reset();
+  const int signal = signals_.has_value() ? signals_->received() : 0;
+  if (signal == 0 && (epochs_.empty() || is_over())) {
+    if (epoch_steps_ > 0) {
+      figures_["loss"] = epoch_loss_ / static_cast<double>(epoch_steps_);
+    }
+    evaluate();
+  }
+  if (!run_dir_.empty()) {
+    training_.save();
+  }
+  if (is_first()) {
+    records_.add_servers(step(), training_.server_stats());
+  }
+  training_.stop();
+  const bool leaves = signal != 0;
+  records_.end(leaves ? runs::RunState::kStopped : runs::RunState::kFinished,
+               leaves ? "a signal came: saved" : "",
+               !leaves            ? 0
+               : signal == SIGINT ? 128 + SIGINT
+                                  : kResumeExitCode,
+               about());
+}
+
+ordered_json ClickLoop::about() const {
+  const double seconds = std::max(seconds_since(begun_), 1e-9);
+  return {{"rank", training_.roles().index},
+          {"host", this_host()},
+          {"threads", at::get_num_threads()},
+          {"step", step()},
+          {"lines_per_second", static_cast<double>(lines_) / seconds},
+          {"input_wait", std::min(waited_ / seconds, 1.0)}};
+}
+
+ordered_json ClickLoop::result() const {
+  const ps::Roles& roles = training_.roles();
+  const int signal = signals_.has_value() ? signals_->received() : 0;
+  ordered_json json{{"command", "train"},
+                    {"ended", signal != 0 ? "preempted" : "finished"},
+                    {"steps", step()},
+                    {"processes", roles.workers},
+                    {"servers", roles.own_server ? 0 : roles.servers},
+                    {"seconds", seconds_since(begun_)},
+                    {"result", figures_},
+                    {"epochs", epochs_},
+                    {"run_dir", run_dir_.empty() ? ordered_json(nullptr) : ordered_json(run_dir_)}};
+  if (signal != 0) {
+    json["exit_code"] = signal == SIGINT ? 128 + SIGINT : kResumeExitCode;
+  }
+  if (!run_dir_.empty()) {
+    json["weights"] = newest_checkpoint(run_dir_);
+  }
+  return json;
+}
+
+}  // namespace
+
+ordered_json train_clicks(const TrainSettings& settings) {
+  const TrainSettings resolved = resolve_clicks(settings);
+  const ps::Roles roles = click_roles(resolved);
+  const std::string run_dir = run_folder_of(resolved, roles);
+  ClickParts parts = click_parts(resolved);
+  ps::ServedTraining training(
+      *parts.model, parts.optimizer, training_options(resolved, roles, run_dir));
+  if (training.is_server()) {
+    training.serve();
+    return {};
+  }
+  if (resolved.resume == "must" && training.steps() == 0) {
+    throw CheckpointError("recipes.resume",
+                          "there is no whole checkpoint to resume from",
+                          {run_dir + "/checkpoints"});
+  }
+  ordered_json result = ClickLoop(resolved, training, parts, run_dir).run();
+  return roles.index == 0 ? result : ordered_json();
+}
+
+Plan plan_clicks(const TrainSettings& settings) {
+  const TrainSettings resolved = resolve_clicks(settings);
+  const ps::Roles roles = click_roles(resolved);
+  const ClickParts parts = click_parts(resolved);
+  int64_t parameters = 0;
+  for (const at::Tensor& parameter : parts.model->parameters()) {
+    parameters += parameter.numel();
+  }
+  for (const std::string& log : {resolved.data, resolved.val}) {
+    formats::ClickBatch line;
+    if (!log.empty()) {  // what is no such log says so
+      formats::CriteoReader(click_log("--data", log).path).read(1, line);
+    }
+  }
+  return {.options = to_json(resolved),
+          .data = {{"trained_on", resolved.data},
+                   {"evaluated_on",
+                    resolved.val.empty() ? ordered_json(nullptr) : ordered_json(resolved.val)}},
+          .model = {{"name", resolved.model},
+                    {"columns", recommend::kClickColumns},
+                    {"parameters", parameters}},
+          .training = {{"processes", roles.workers},
+                       {"servers", roles.own_server ? 0 : roles.servers},
+                       {"mode", resolved.mode},
+                       {"samples_per_update", resolved.batch_size * roles.workers}}};
+}
+
+}  // namespace argosy::recipes
