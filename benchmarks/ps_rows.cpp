@@ -66,7 +66,7 @@ class Zipf {
   uint64_t operator()() {
     // The inverse of the integral of 1 / x.
     const double u = std::uniform_real_distribution<double>(0, 1)(random_);
-    return ps::mixed(static_cast<uint64_t>(std::pow(rows_ + 1, u)) - 1);
+    return mixed(static_cast<uint64_t>(std::pow(rows_ + 1, u)) - 1);
   }
 
  private:
@@ -95,7 +95,7 @@ nlohmann::json measure(const Settings& settings, const Table& table) {
   for (int64_t begin = 0; begin < settings.rows; begin += settings.ids) {
     std::vector<uint64_t> ids;
     for (int64_t i = begin; i < std::min(begin + settings.ids, settings.rows); ++i) {
-      ids.push_back(ps::mixed(static_cast<uint64_t>(i)));
+      ids.push_back(mixed(static_cast<uint64_t>(i)));
     }
     table.push(table.deal(ids), std::span(zeros).first(ids.size() * dim));
   }
