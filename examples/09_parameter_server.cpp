@@ -3,9 +3,10 @@
 // workers run this same program; each part of the tables lies on two servers, so that one may die.
 //
 //     argosy launch --server_num 2 --worker_num 2 ./09_parameter_server [--mode sync|async|geo]
-//         [--checkpoints DIR] [--record DIR | --replay DIR]
+//         [--checkpoints DIR] [--spill DIR] [--record DIR | --replay DIR]
 //
 // With --checkpoints it saves every 100 steps and goes on from there, with any number of servers.
+// With --spill rows lie on disk there, beyond a few megabytes for each server.
 // An asynchronous run with --record is repeated to the bit by --replay. In the mode geo, workers
 // train by themselves for ten steps before they send what these have changed.
 #include <argosy/argosy.h>
@@ -99,6 +100,7 @@ int main(int argc, char** argv) {
     return program::take_option(argc, argv, option, "");
   };
   const std::string checkpoints = folder_of("--checkpoints");
+  const std::string spill = folder_of("--spill");
   Model model;
   optim::SGD optimizer(model, {.lr = 0.05});
   ps::ServedTraining training(model,
@@ -109,7 +111,9 @@ int main(int argc, char** argv) {
                                .checkpoints = checkpoints,
                                .keep = {.keep_last = 2},
                                .record = folder_of("--record"),
-                               .replay = folder_of("--replay")});
+                               .replay = folder_of("--replay"),
+                               .memory_limit = spill.empty() ? size_t{0} : size_t{6'000'000},
+                               .spill_directory = spill});
   if (training.is_server()) {
     training.serve();
     return 0;

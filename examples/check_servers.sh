@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # check_servers.sh ARGOSY PROGRAM: two servers and two workers learn who clicks what, and come to the same figures when
-# a server is killed in the middle; when it is started again and the other one is killed after it; and when a worker is
-# killed, the launcher starts all again, and they go on from a checkpoint. An asynchronous run is repeated, and goes on
-# when a worker is killed, with it or without; so does one whose workers train by themselves for some steps.
+# a server is killed in the middle; when it is started again and the other one is killed after it, with rows on disk; and
+# when a worker is killed, the launcher starts all again, and they go on from a checkpoint. An asynchronous run is
+# repeated, and goes on when a worker is killed, with it or without; so does one whose workers train by themselves for
+# some steps.
 set -euo pipefail
 argosy=$1 program=$2
 scratch=$(mktemp -d)
@@ -58,14 +59,16 @@ finish disturbed
 grep -q 'the others go on without it' disturbed.txt disturbed.err || { echo "no server died" >&2; exit 1; }
 diff calm.figures disturbed.figures || { echo "the death of a server changed the result" >&2; exit 1; }
 
-start replaced --max_restarts 1 --
+start replaced --max_restarts 1 -- --spill rows
 kill_one replaced PSERVER 'step 200' 0
 for ((i = 0; i < 600; i++)); do # until both partitions have two copies again
   [[ $(grep -hs 'has a copy of partition' replaced/*/rank*.log | wc -l) != 2 ]] || break
   sleep 0.02
 done
+compgen -G 'rows/argosy-rows-*/*.sst' >/dev/null || { ls -R rows; echo "no rows lay on disk" >&2; exit 1; }
 kill_one replaced PSERVER 'step 200' 1
 finish replaced
+[[ -z $(ls -A rows) ]] || { ls -R rows; echo "folders of rows were left" >&2; exit 1; }
 [[ $(grep -c 'is started again (1 of 1)' replaced.err) == 2 ]] || { cat replaced.err; echo "no two servers were replaced" >&2; exit 1; }
 diff calm.figures replaced.figures || { echo "servers that came back changed the result" >&2; exit 1; }
 

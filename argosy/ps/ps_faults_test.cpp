@@ -1,4 +1,5 @@
 // Servers that die, as processes of their own.
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -6,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <optional>
@@ -70,6 +72,8 @@ class DyingServers : public ::testing::Test {
     int worker_dies = -1;
     std::string checkpoints{};  ///< saved there every ten steps; empty: never
     int until = kSteps;
+    /// Rows lie there on disk, all but those of a push; empty: in memory.
+    std::string spill_directory{};
   };
 
   /// Returns what the tables hold when all workers are done.
@@ -120,7 +124,9 @@ class DyingServers : public ::testing::Test {
                         .worker_names = names("worker", plan.workers),
                         .mode = plan.mode,
                         .staleness = plan.staleness,
-                        .late = plan.late});
+                        .late = plan.late,
+                        .memory_limit = plan.spill_directory.empty() ? size_t{0} : size_t{1},
+                        .spill_directory = plan.spill_directory});
     rpc::Functions functions;
     server.serve(functions);
     functions.serve("die", [](int after_us, int how) {
@@ -329,6 +335,35 @@ TEST_F(DyingServers, OneAfterTheOtherLoseNothing) {
       EXPECT_EQ(disturbed.counts, calm.counts) << what;
       EXPECT_EQ(disturbed.weight, calm.weight) << what;
     }
+  }
+}
+
+/// A new backup gets a copy of rows that lie on disk, and has them on its own then.
+TEST_F(DyingServers, WithRowsOnDiskChangeNoBit) {
+  const Result calm = run({});
+  std::mt19937_64 random(std::random_device{}());
+  for (int i = 0; i < std::max(kills() / 2, 2); ++i) {
+    const test::TempDir directory;
+    const int first = static_cast<int>(random() % 3);
+    const std::vector<Death> deaths{{.server = first,
+                                     .step = static_cast<int>(5 + random() % 20),
+                                     .after_us = static_cast<int>(random() % 2000)},
+                                    {.server = (first + 1 + i % 2) % 3,
+                                     .step = static_cast<int>(50 + random() % 50),
+                                     .after_us = static_cast<int>(random() % 2000),
+                                     .when_safe = true}};
+    const Result disturbed =
+        run({.servers = 3, .deaths = deaths, .spill_directory = directory.path().string()});
+    const std::string what = fmt::format("servers {} and {} died in steps {} and {}",
+                                         deaths[0].server,
+                                         deaths[1].server,
+                                         deaths[0].step,
+                                         deaths[1].step);
+    EXPECT_EQ(disturbed.rows, calm.rows) << what;
+    EXPECT_EQ(disturbed.counts, calm.counts) << what;
+    EXPECT_EQ(disturbed.weight, calm.weight) << what;
+    const auto folders = std::distance(std::filesystem::directory_iterator(directory.path()), {});
+    EXPECT_EQ(folders, 2) << "of those that were killed, and of no other";
   }
 }
 

@@ -28,6 +28,8 @@
 #include "argosy/ps/partition.h"
 #include "argosy/ps/row_table.h"
 #include "argosy/ps/spill_folder.h"
+#include "argosy/ps/test_job.h"
+#include "argosy/rpc/errors.h"
 
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
@@ -37,6 +39,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::error_text;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -510,7 +513,7 @@ class SmallDisk final {
 };
 
 TEST_F(SpilledTables, APushToAFullDiskIsRefusedAndChangesNothing) {
-  const SmallDisk small(path_ + "/small", "size=3m");
+  const SmallDisk small(path_ + "/small", "size=6m");
   if (!small.is_there()) {
     GTEST_SKIP() << "only root may mount a small disk";
   }
@@ -553,6 +556,45 @@ TEST_F(SpilledTables, APushToAFullDiskIsRefusedAndChangesNothing) {
   spilled.push(request);
   plain.push(request);
   expect_same(all_of(spilled, 0), all_of(plain, 0), "and after it");
+}
+
+TEST_F(SpilledTables, AWorkerWhosePushMeetsAFullDiskHearsOfIt) {
+  const SmallDisk small(path_ + "/small", "size=12m");
+  if (!small.is_there()) {
+    GTEST_SKIP() << "only root may mount a small disk";
+  }
+  TableSet tables;
+  tables.sparse.push_back({.name = "a", .dim = 200, .rule = naive()});
+  const JobOptions options{
+      .servers = 2, .mode = UpdateMode::kAsync, .memory_limit = 1, .spill_directory = small.path()};
+  TestJob::run(tables, options, [](TableClient& client, int /*worker*/) {
+    const std::vector<float> ones(500 * 200, 1.0F);
+    Numbers ids(500);
+    uint64_t pushes = 0;
+    const auto push = [&] {
+      std::iota(ids.begin(), ids.end(), 500 * pushes);
+      const IdDeal deal(ids);
+      const TableClient::Gradients all{.ids = deal, .gradients = ones, .lr = 1};
+      client.push({&all, 1});
+      ++pushes;
+    };
+    EXPECT_THAT(error_text<rpc::RemoteError>([&] {
+                  while (pushes < 200) {
+                    push();
+                  }
+                }),
+                AllOf(HasSubstr("/small/argosy-rows-"),
+                      HasSubstr("No space left on device"),
+                      HasSubstr("name another folder in spill_directory")));
+    EXPECT_GT(pushes, 3U);
+    EXPECT_GT(client.stats()[0].disk_rows, 0U);
+    for (uint64_t former = 0; former < pushes; ++former) {  // nothing of them is lost
+      std::iota(ids.begin(), ids.end(), 500 * former);
+      for (const float weight : rows_of(client, 0, ids)) {
+        ASSERT_NEAR(weight, -1, 1e-3);
+      }
+    }
+  });
 }
 
 TEST_F(SpilledTables, ARowThatCannotBeReadIsAnErrorThatNamesIt) {

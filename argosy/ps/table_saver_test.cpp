@@ -43,14 +43,19 @@ class Saves : public ::testing::Test {
  protected:
   const test::TempDir directory_{};
   const std::string path_ = directory_.path().string();
+  const test::TempDir spill_directory_{};
+  uint64_t disk_rows_ = 0;  ///< at the end
 
   /// Trains on from the newest checkpoint there, and returns what the tables hold after kSteps.
-  std::vector<float> train(int servers, bool saves, int until = kSteps) {
+  std::vector<float> train(int servers, bool saves, int until = kSteps, size_t memory_limit = 0) {
     std::vector<float> result;
     std::barrier<> all(kWorkers);
     std::atomic<int64_t> first = 0;
     TestJob::run(saved_tables(),
-                 {.servers = servers, .workers = kWorkers},
+                 {.servers = servers,
+                  .workers = kWorkers,
+                  .memory_limit = memory_limit,
+                  .spill_directory = spill_directory_.path().string()},
                  [&](TableClient& client, int worker) {
                    std::optional<TableSaver> saver;
                    if (worker == 0) {
@@ -65,6 +70,7 @@ class Saves : public ::testing::Test {
                      train_step(client, worker, step);
                    }
                    if (worker == 0) {
+                     disk_rows_ = client.stats()[0].disk_rows;
                      result = all_values(client);
                      EXPECT_TRUE(saver->wait());
                    }
@@ -83,8 +89,22 @@ TEST_F(Saves, GoOnWithAnotherNumberOfServersToTheSameBits) {
   }
 }
 
-TEST_F(Saves, DependOnNeitherServersNorWhatCameLater) {
-  (void)train(3, /*saves=*/true);
+TEST_F(Saves, OfRowsOnDiskGoOnToTheSameBits) {
+  const std::vector<float> whole = train(2, /*saves=*/false);
+  EXPECT_EQ(disk_rows_, 0U);
+  EXPECT_EQ(train(2, /*saves=*/true, kSteps, /*memory_limit=*/1), whole) << "it writes meanwhile";
+  EXPECT_GT(disk_rows_, 0U);
+  ASSERT_TRUE(checkpoint::is_checkpoint(newest()));
+  for (const int servers : {1, 3}) {
+    for (const size_t memory_limit : {0, 1}) {
+      EXPECT_EQ(train(servers, /*saves=*/false, kSteps, memory_limit), whole)
+          << servers << " servers, limit " << memory_limit;
+    }
+  }
+}
+
+TEST_F(Saves, DependOnNeitherServersNorRowsOnDiskNorWhatCameLater) {
+  (void)train(3, /*saves=*/true, kSteps, /*memory_limit=*/1);
   const std::string by_three = path_ + "/of three";
   fs::rename(newest(), by_three);
   (void)train(1, /*saves=*/true, kSaved + 1);

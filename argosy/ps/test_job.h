@@ -126,6 +126,8 @@ struct JobOptions {
   bool backup = true;
   std::string record{};
   std::string replay{};
+  size_t memory_limit = 0;
+  std::string spill_directory{};
   const TableSet* refused = nullptr;  ///< with which a worker must not come
   int threads = 16;                   ///< of each process, for functions
   int row_threads = 1;                ///< of each process, for rows
@@ -162,6 +164,8 @@ class TestJob final {
                               .backup = options.backup,
                               .record = options.record,
                               .replay = options.replay,
+                              .memory_limit = options.memory_limit,
+                              .spill_directory = options.spill_directory,
                               .threads = options.row_threads});
           rpc::Functions functions;
           server.serve(functions);
