@@ -99,6 +99,20 @@ class LaterOptimizer final : public optim::ForwardingOptimizer {
 
 }  // namespace
 
+ps::TrainingOptions a_sync(const ASyncConfigs& configs) {
+  ARGOSY_CHECK(configs.k_steps >= 0,
+               "fleet.a_sync",
+               "k_steps: expected 0 or more, got {}: no mode is chosen here by the memory that is "
+               "free",
+               configs.k_steps);
+  ps::TrainingOptions options{.mode = ps::UpdateMode::kAsync};
+  if (configs.k_steps > 0) {
+    options.mode = ps::UpdateMode::kGeo;
+    options.geo_steps = configs.k_steps;
+  }
+  return options;
+}
+
 ps::Roles detail::roles_of(const PaddleCloudRoleMaker& maker) {
   ARGOSY_CHECK(!maker.is_collective,
                "fleet.init",

@@ -43,6 +43,18 @@ struct UserDefinedRoleMaker {
   std::vector<std::string> server_endpoints{};  ///< "host:port" of each; all meet at the first
 };
 
+/// Paddle's `a_sync_configs`.
+struct ASyncConfigs {
+  int64_t k_steps = 0;  ///< steps that a worker makes by itself; 0: it sends the gradients of each
+};
+/// Returns the options of Paddle's `a_sync`: kGeo with k_steps, else kAsync. Without it, kSync,
+/// take none.
+///
+///     fleet::init(fleet::PaddleCloudRoleMaker(), fleet::a_sync({.k_steps = 100}));
+///
+/// Errors: UsageError for less than 0, for which Paddle chooses a mode by the memory that is free.
+[[nodiscard]] ps::TrainingOptions a_sync(const ASyncConfigs& configs = {});
+
 namespace detail {
 [[nodiscard]] ps::Roles roles_of(const PaddleCloudRoleMaker& maker);
 [[nodiscard]] ps::Roles roles_of(const UserDefinedRoleMaker& maker);

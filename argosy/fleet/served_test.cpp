@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <ATen/Functions.h>
 #include <gmock/gmock.h>
@@ -49,9 +50,10 @@ at::Tensor first_rows(Rows& net) {
   return net.rows(at::arange(2, at::kLong));
 }
 
-void use_server(uint16_t port) {
+void use_server(uint16_t port, const ps::TrainingOptions& options) {
   init(UserDefinedRoleMaker{.role = Role::kServer,
-                            .server_endpoints = {"127.0.0.1:" + std::to_string(port)}});
+                            .server_endpoints = {"127.0.0.1:" + std::to_string(port)}},
+       options);
   Rows net;
   const auto optimizer = distributed_optimizer(optim::SGD(net, {.lr = 1}), net);
   EXPECT_TRUE(is_server());
@@ -65,8 +67,11 @@ void use_server(uint16_t port) {
   EXPECT_FALSE(is_initialized());
 }
 
-void use_worker(uint16_t port, const std::string& load, const std::string& save) {
-  init(UserDefinedRoleMaker{.server_endpoints = {"127.0.0.1:" + std::to_string(port)}});
+void use_worker(uint16_t port,
+                const ps::TrainingOptions& options,
+                const std::string& load,
+                const std::string& save) {
+  init(UserDefinedRoleMaker{.server_endpoints = {"127.0.0.1:" + std::to_string(port)}}, options);
   EXPECT_TRUE(is_worker());
   EXPECT_TRUE(is_first_worker());
   EXPECT_EQ(worker_num() * 10 + server_num(), 11);
@@ -102,18 +107,36 @@ void use_worker(uint16_t port, const std::string& load, const std::string& save)
 TEST(FleetWithServers, SavesWhatAnotherJobBeginsWith) {
   const test::TempDir directory;
   const std::string first = (directory.path() / "first").string();
-  const std::string second = (directory.path() / "second").string();
-  for (const bool again : {false, true}) {
+  // One in kSync, and others that begin with its checkpoint in other modes.
+  const std::vector<ps::TrainingOptions> all{
+      {},
+      {},
+      a_sync(),
+      a_sync({.k_steps = 2}),
+      {.mode = ps::UpdateMode::kHalfAsync, .staleness_scaled = true, .delay_compensation = 1},
+      {.dense = ps::DenseUpdates::kCollectives}};
+  for (const ps::TrainingOptions& options : all) {
+    const bool again = &options != &all.front();
     const std::string load = again ? first + "/step-000000003" : "";
-    const std::string save = again ? second : first;
+    const std::string save =
+        again ? (directory.path() / std::to_string(&options - all.data())).string() : first;
     const test::OwnedPort port;
     test::run_ranks(2,
                     [&](int rank) {
-                      rank == 0 ? use_server(port.port()) : use_worker(port.port(), load, save);
+                      rank == 0 ? use_server(port.port(), options)
+                                : use_worker(port.port(), options, load, save);
                     },
                     {.mode = test::RankMode::kProcesses, .deadline = 60s});
     EXPECT_TRUE(std::filesystem::exists(save + "/step-000000003"));
   }
+}
+
+TEST(FleetWithServers, HasPaddlesWordsForModes) {
+  EXPECT_EQ(a_sync().mode, ps::UpdateMode::kAsync);
+  EXPECT_EQ(a_sync({.k_steps = 7}).mode, ps::UpdateMode::kGeo);
+  EXPECT_EQ(a_sync({.k_steps = 7}).geo_steps, 7);
+  EXPECT_THAT(error_text<UsageError>([] { (void)a_sync({.k_steps = -1}); }),
+              HasSubstr("k_steps: expected 0 or more, got -1"));
 }
 
 TEST(FleetWithServers, RefusesRolesThatCannotBe) {

@@ -41,7 +41,7 @@ struct TrainingOptions {
   /// others made between its read and its push, where that is 2 or more; see LateOptions.
   bool staleness_scaled = false;
   /// In the same modes: λ, by which a gradient of old weights is corrected; see LateOptions. Pushes
-  /// then carry what was read, and are twice as large. 0: off. The authors took 0.04 for SGD.
+  /// then carry what was read, and are twice as large. 0: off.
   double delay_compensation = 0;
   /// With kCollectives the workers are a group that averages gradients: over shared memory inside a
   /// host, Gloo between hosts. All make the same steps, and the death of one ends the job. Not in

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <barrier>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -128,6 +129,39 @@ TEST(LatePushes, HaveTheirRateDividedAndTheirGradientCompensated) {
     EXPECT_EQ(result[0], raced(row[0], late)) << late.scales_rates << " " << late.compensation;
     EXPECT_EQ(result[1], raced(bias, late)) << late.scales_rates << " " << late.compensation;
   }
+}
+
+/// Eight workers descend w²/2 in turns, at the rate 0.5, each by the gradient of what it read after
+/// its last push. Returns how far the weight is from 0 at the end, where it began at 1.
+float descend(const LateOptions& late) {
+  constexpr int kWorkers = 8;
+  constexpr int kRounds = 15;
+  float result = 0;
+  std::barrier<> all(kWorkers);
+  TestJob::run(two_tables(naive()),
+               {.workers = kWorkers, .mode = UpdateMode::kAsync, .late = late},
+               [&](TableClient& client, int worker) {
+                 LateReader mine(client);
+                 for (int turn = 0; turn < kWorkers * kRounds; ++turn) {
+                   all.arrive_and_wait();
+                   if (turn % kWorkers == worker) {
+                     mine.push(mine.values.bias[0]);
+                     mine.read();
+                   }
+                 }
+                 all.arrive_and_wait();
+                 if (worker == 0) {
+                   mine.read();
+                   result = std::abs(mine.values.bias[0]);
+                 }
+               });
+  return result;
+}
+
+TEST(LatePushes, ConvergeWithRatesThatTheirDelayWouldMakeTooLarge) {
+  // w ← w − r·w₇ is stable up to r = 2·sin(π/30) = 0.21.
+  EXPECT_GT(descend({}), 10.0F);
+  EXPECT_LT(descend({.scales_rates = true}), 0.1F);
 }
 
 TEST(LatePushes, AreRefusedWhereNothingIsLate) {
