@@ -39,6 +39,34 @@ std::vector<float> trained(int servers, int workers, UpdateMode mode, bool backu
   return result;
 }
 
+TEST(TableClient, ServersTellOfThemselves) {
+  const JobOptions options{.servers = 2, .workers = 2, .mode = UpdateMode::kAsync};
+  TestJob::run(two_tables(), options, [&](TableClient& client, int worker) {
+    if (worker == 1) {
+      return;  // it has not pushed
+    }
+    for (int step = 0; step < 3; ++step) {
+      train_step(client, worker, step);
+    }
+    const std::vector<TableStat> all = client.stats();
+    const std::vector<ServerStat> servers = client.server_stats();
+    ASSERT_EQ(servers.size(), 2U);
+    TableStat users{};
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(servers[i].lives);
+      EXPECT_EQ(servers[i].name, fmt::format("server{}", i));
+      EXPECT_EQ(servers[i].pushes, 3U);
+      EXPECT_EQ(servers[i].apart, 3U);
+      ASSERT_EQ(servers[i].tables.size(), 2U);
+      EXPECT_EQ(servers[i].tables[0].name, "users");
+      users.rows += servers[i].tables[0].rows;
+      users.bytes += servers[i].tables[0].bytes;
+    }
+    EXPECT_EQ(users.rows, all[0].rows);
+    EXPECT_EQ(users.bytes, 2 * all[0].bytes) << "each has a backup of the other, too";
+  });
+}
+
 TEST(TableClient, TheNumberOfServersChangesNoBit) {
   for (const int workers : {1, 3}) {
     const std::vector<float> one = trained(1, workers, UpdateMode::kSync);

@@ -289,7 +289,10 @@ void ClickLoop::begin_epoch(int64_t epoch) {
 }
 
 void ClickLoop::end_epoch() {
-  bar_.reset();
+  if (bar_.has_value()) {
+    bar_->finish();
+    bar_.reset();
+  }
   figures_ = ordered_json::object();
   if (epoch_steps_ > 0) {  // none, where a resume began here
     figures_["loss"] = epoch_loss_ / static_cast<double>(epoch_steps_);
