@@ -109,6 +109,9 @@ at::Tensor EmbeddingRows::pull(const at::Tensor& ids, std::optional<int64_t> pad
 }
 
 void EmbeddingRows::keep(const Batch& batch, const at::Tensor& gradient) {
+  if (batch.wanted.empty()) {
+    return;  // it has seen nothing
+  }
   const at::Tensor whole = gradient.contiguous();
   const auto dim = static_cast<size_t>(whole.size(-1));
   const auto append = [&](std::vector<float>& to, const at::Tensor& all) {

@@ -37,15 +37,26 @@ OwnServer::~OwnServer() {
   thread_.join();
 }
 
+void OwnServer::await_start() {
+  started_.get_future().get();
+}
+
 void OwnServer::run(const rpc::AgentOptions& options, const rpc::Functions& functions) {
+  bool has_started = false;
   try {
     rpc::Agent agent(options, functions);
-    (void)server_.run(agent);
+    (void)server_.run(agent, Deadline::never(), [&] {
+      started_.set_value();
+      has_started = true;
+    });
     if (!abandoned_) {
       agent.shutdown();
     }
-  } catch (const std::exception& error) {  // the worker's next call fails, and says where
+  } catch (const std::exception& error) {
     log::error("[ps.server] {}", error.what());
+    if (!has_started) {
+      started_.set_exception(std::current_exception());
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "argosy/ps/table_server.h"
@@ -23,12 +24,16 @@ class OwnServer final {
 
   /// The options of the worker's agent: where both meet.
   [[nodiscard]] const rpc::AgentOptions& worker_options() const { return worker_; }
+  /// Returns when it answers requests. The worker's agent has been made before, and waits for this
+  /// server's. Errors: why it does not, those of TableServer::run().
+  void await_start();
 
  private:
   void run(const rpc::AgentOptions& options, const rpc::Functions& functions);
 
   TableServer server_;
   rpc::AgentOptions worker_;
+  std::promise<void> started_{};
   std::atomic<bool> abandoned_ = false;  ///< the worker has not said that it is done
   std::thread thread_;
 };

@@ -203,15 +203,20 @@ void Partition::prepare(const PushRequest& request) {
     }
   }
   make_room();
-  std::vector<uint64_t> ids;
+  const bool shrinks =
+      std::ranges::any_of(applied, [](const PushRequest* one) { return one->upkeep.shrink; });
+  constexpr size_t kMany = 1'000'000;  // reads of a disk are worth all threads
   for (uint32_t table = 0; table < sparse_.size(); ++table) {
-    for (size_t s = 0; s < sparse_[table].size(); ++s) {
-      ids.clear();
+    threads_->for_each(sparse_[table].size(), kMany, [&](size_t s) {
+      std::vector<uint64_t> ids;
       for (const PushRequest* const one : applied) {
         append_ids(one->rows, table, s, ids);
       }
       sparse_[table][s].bring_back(ids);
-    }
+      if (shrinks && tables_.sparse[table].statistics) {
+        sparse_[table][s].plan_shrink();
+      }
+    });
   }
 }
 

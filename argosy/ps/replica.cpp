@@ -21,6 +21,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kInquiryOfServer{1000};
 /// Until it asks for a backup again, when that has failed.
 constexpr milliseconds kJoinPause{1000};
+/// After one that failed: a whole partition has travelled for nothing.
+constexpr milliseconds kPauseAfterFailure{5000};
 constexpr milliseconds kUsual{0};
 /// For a part of a shard on its way to a new backup, and how large it is.
 constexpr std::chrono::minutes kPartPatience{2};
@@ -43,15 +45,19 @@ std::string ServerLinks::fate_of(int server, milliseconds patience) const {
   return agent->fate_of(name_of(server), patience);
 }
 
-int ServerLinks::next_living() const {
+int ServerLinks::next_living(int last) const {
   const auto count = static_cast<int>(servers.size());
+  int found = -1;
   for (int distance = 1; distance < count; ++distance) {
     const int server = (self + distance) % count;
     if (fate_of(server, milliseconds(0)).empty()) {
-      return server;
+      found = server;
+      if (server != last) {
+        break;
+      }
     }
   }
-  return -1;
+  return found;
 }
 
 Replica::Replica(const TableSet& tables,
@@ -272,6 +278,14 @@ void Replica::keep_safe(const ReplicaPush& push, int to, const ServerLinks& link
       links.call(to, kUsual, "ps/replicate", push);
       return;
     } catch (const rpc::RemoteError& error) {
+      if (error.thrown().type == DiskError::kType) {
+        log::warn("[ps.view] server {} has no room for the copy of partition {}: {}",
+                  to,
+                  options_.number,
+                  error.what());
+        next_join_ = std::chrono::steady_clock::now() + kPauseAfterFailure;
+        break;
+      }
       if (error.thrown().type != NotPrimaryError::kType) {
         throw;
       }
@@ -523,10 +537,10 @@ void Replica::seek_backup(const ServerLinks& links) {
   const View before = view();
   if (before.primary != self_ || before.backup >= 0 ||
       (joining_ != nullptr && !joining_->is_done()) ||
-      std::chrono::steady_clock::now() < next_join_) {
+      std::chrono::steady_clock::now() < next_join_.load()) {
     return;
   }
-  const int server = links.next_living();
+  const int server = links.next_living(refused_);
   if (server < 0 || is_fresh()) {  // what is set before the first push goes to those in the view
     return;
   }
@@ -605,6 +619,8 @@ void Replica::end_joining(const ServerLinks& links,
               to.to,
               options_.number,
               error.what());
+    refused_ = to.to;
+    next_join_ = std::chrono::steady_clock::now() + kPauseAfterFailure;
     lose(to.to, to.stream, links);
   }
 }
@@ -671,7 +687,15 @@ void Replica::begin_save(const SaveRequest& request) {
   former.reset();  // without the lock, which its thread may wait for
   const std::unique_lock lock(mutex_);
   check_primary();
-  partition_->restore(request.dense);
+  std::vector<SavedDense> dense;
+  for (const DenseGiven& one : request.dense) {
+    const std::span<const float> weights = one.weights.as<float>();
+    const std::span<const float> state = one.state.as<float>();
+    dense.push_back({.number = one.number,
+                     .values = {.weights = {weights.begin(), weights.end()},
+                                .state = {state.begin(), state.end()}}});
+  }
+  partition_->restore(dense);
   saved_ = {};
   auto files = std::make_shared<std::vector<ShardFile>>();
   saving_ = std::make_unique<PartitionCopy>(
@@ -709,9 +733,9 @@ WorkerProgress Replica::progress_of(uint32_t worker) const {
 
 std::vector<TableStat> Replica::stats() const {
   const std::shared_lock lock(mutex_);
-  std::vector<TableStat> all;
-  for (uint32_t table = 0; table < tables_.sparse.size(); ++table) {
-    all.push_back(partition().stat(table));
+  std::vector<TableStat> all(tables_.sparse.size());
+  for (uint32_t table = 0; partition_ != nullptr && table < all.size(); ++table) {
+    all[table] = partition_->stat(table);
   }
   return all;
 }

@@ -44,8 +44,9 @@ struct ServerLinks {
 
   /// Says what became of a server; "" when it lives, as far as is known.
   [[nodiscard]] std::string fate_of(int server, std::chrono::milliseconds patience) const;
-  /// Returns the next server behind this one that lives, or -1 where none does.
-  [[nodiscard]] int next_living() const;
+  /// Returns the next server behind this one that lives, or -1 where none does; `last` only if
+  /// there is no other.
+  [[nodiscard]] int next_living(int last) const;
   [[nodiscard]] const std::string& name_of(int server) const {
     return servers[static_cast<size_t>(server)];
   }
@@ -247,7 +248,8 @@ class Replica final {
   uint64_t joins_ = 0;                ///< that this server has asked for
   uint64_t last_joined_ = 0;          ///< the stream of the last one that asked this server
   std::atomic<bool> naming_ = false;  ///< the store is being told of a new backup
-  std::chrono::steady_clock::time_point next_join_{};
+  std::atomic<std::chrono::steady_clock::time_point> next_join_{};
+  std::atomic<int> refused_ = -1;  ///< the server that did not become the backup, the last time
   std::mutex save_mutex_;
   // Their threads use what stands above.
   std::unique_ptr<PartitionCopy> joining_{};

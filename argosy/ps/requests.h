@@ -138,11 +138,19 @@ struct FolderRequest {
   auto fields() { return std::tie(partition, folder); }
 };
 
+/// SavedDense, of any size: it travels beside the message.
+struct DenseGiven {
+  uint64_t number = 0;
+  rpc::Memory weights{};  ///< f32
+  rpc::Memory state{};    ///< f32
+  auto fields() { return std::tie(number, weights, state); }
+};
+
 /// Asks for a save of a partition.
 struct SaveRequest {
   uint32_t partition = 0;
   std::string folder{};
-  std::vector<SavedDense> dense{};  ///< that the partition is given first; empty: it has them
+  std::vector<DenseGiven> dense{};  ///< that the partition is given first; empty: it has them
   auto fields() { return std::tie(partition, folder, dense); }
 };
 

@@ -248,7 +248,7 @@ std::optional<uint32_t> RowTable::row_for(const Entry::Push& push) {
 }
 
 RowIndex::Slot& RowTable::slot_for(uint64_t id) {
-  if (!copies_.empty() && index_.is_full()) {
+  if (!copies_.empty() && index_.is_full() && index_.find(id) == nullptr) {
     copy_the_rest();
   }
   const size_t known = index_.size();
@@ -310,11 +310,10 @@ size_t RowTable::bytes() const {
   return memory_.bytes() + index_.bytes();
 }
 
-size_t RowTable::shrink() {
-  ARGOSY_CHECK(options_.statistics,
-               "ps.shrink",
-               "table \"{}\" keeps no shows and clicks: set SparseOptions::statistics",
-               options_.name);
+void RowTable::plan_shrink() {
+  if (to_drop_) {
+    return;
+  }
   copy_the_rest();
   std::vector<uint64_t> on_disk;
   index_.for_each([&](const RowIndex::Slot& slot) {
@@ -329,6 +328,16 @@ size_t RowTable::shrink() {
       dropped.push_back(on_disk[i]);
     }
   });
+  to_drop_ = std::move(dropped);
+}
+
+size_t RowTable::shrink() {
+  ARGOSY_CHECK(options_.statistics,
+               "ps.shrink",
+               "table \"{}\" keeps no shows and clicks: set SparseOptions::statistics",
+               options_.name);
+  plan_shrink();
+  std::vector<uint64_t> dropped = *std::exchange(to_drop_, std::nullopt);
   if (!dropped.empty()) {
     spilled_->drop(dropped);
   }

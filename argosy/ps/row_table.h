@@ -93,6 +93,9 @@ class RowTable final {
   /// Lets shows and clicks decay and drops rows, as ShrinkOptions says. Returns how many.
   /// Errors: UsageError for a table without statistics; DiskError, after which nothing has changed.
   size_t shrink();
+  /// Reads what shrink() will read from disk, so that it meets no error there. No row moves between
+  /// both. Errors: DiskError; nothing has changed then.
+  void plan_shrink();
 
   [[nodiscard]] size_t state_size() const { return stride_ - options_.dim; }
   /// Begins a copy of what the table holds now: what changes later does not change the copy.
@@ -130,7 +133,8 @@ class RowTable final {
   const size_t stride_;  ///< floats of a row: weights, state, statistics
   RowIndex index_{};
   RowMemory memory_;
-  std::unique_ptr<SpilledRows> spilled_{};  ///< nullptr: all rows stay in memory
+  std::unique_ptr<SpilledRows> spilled_{};          ///< nullptr: all rows stay in memory
+  std::optional<std::vector<uint64_t>> to_drop_{};  ///< of the rows on disk: see plan_shrink()
   int32_t day_ = 0;
   uint32_t shrinks_ = 0;  ///< a row on disk decays when it is read, by those since it went there
   std::vector<std::unique_ptr<RowSnapshot>> copies_{};  ///< that are being made

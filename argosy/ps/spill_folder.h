@@ -13,6 +13,8 @@ class DiskError final : public Error {
  public:
   /// "FOLDER: cannot WHAT: WHY."
   DiskError(const std::string& folder, const std::string& what, const std::string& why);
+  /// Its type as another process learns it.
+  static constexpr const char* kType = "argosy::ps::DiskError";
 };
 
 /// A folder that this process alone uses, and that goes with this object. It is locked as long:

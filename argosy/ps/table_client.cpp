@@ -11,6 +11,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
 #include "argosy/ps/copy_row.h"
+#include "argosy/ps/spill_folder.h"
 
 namespace argosy::ps {
 namespace {
@@ -188,6 +189,11 @@ rpc::Future<Result> TableClient::settled(std::optional<rpc::Future<Result>> call
       (void)call->wait();
       return *call;
     } catch (const rpc::RemoteError& error) {
+      if (error.thrown().type == DiskError::kType && !deadline.expired()) {
+        wait_for_disk(error);
+        call.reset();
+        continue;
+      }
       if (error.thrown().type != NotPrimaryError::kType) {
         throw;
       }
@@ -204,6 +210,18 @@ rpc::Future<Result> TableClient::settled(std::optional<rpc::Future<Result>> call
     call.reset();
     find_primary(partition, why, deadline);  // throws after the deadline
   }
+}
+
+/// Nothing has changed where it failed, and somebody may make room.
+void TableClient::wait_for_disk(const rpc::RemoteError& error) {
+  constexpr milliseconds kPauseOfDisk{1000};
+  if (!said_disk_) {
+    log::warn("[ps.client] a server's disk fails, and it is asked again for up to {} s: {}",
+              options_.timeout.count() / 1000,
+              error.what());
+    said_disk_ = true;
+  }
+  std::this_thread::sleep_for(kPauseOfDisk);
 }
 
 void TableClient::find_primary(int partition, const std::string& why, const Deadline& deadline) {
@@ -278,9 +296,13 @@ TableClient::Saving TableClient::begin_save(const std::string& folder,
   for (int partition = 0; partition < servers(); ++partition) {
     SaveRequest& request = requests.emplace_back(
         SaveRequest{.partition = static_cast<uint32_t>(partition), .folder = folder});
-    std::ranges::copy_if(dense, std::back_inserter(request.dense), [&](const SavedDense& one) {
-      return std::ranges::count(dense_of_[request.partition], one.number) > 0;
-    });
+    for (const SavedDense& one : dense) {
+      if (std::ranges::count(dense_of_[request.partition], one.number) > 0) {
+        request.dense.push_back({.number = one.number,
+                                 .weights = rpc::Memory::view(one.values.weights),
+                                 .state = rpc::Memory::view(one.values.state)});
+      }
+    }
   }
   (void)ask_all<void>("ps/save", requests);
   Saving saving;

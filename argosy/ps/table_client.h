@@ -187,6 +187,7 @@ class TableClient final {
   [[nodiscard]] rpc::Future<Result> settled(std::optional<rpc::Future<Result>> call,
                                             const std::string& function,
                                             const Request& request);
+  void wait_for_disk(const rpc::RemoteError& error);
   /// Looks who is the primary by now, and lets the backup take over from one that is gone.
   /// Errors: CallError when no server has the partition.
   void find_primary(int partition, const std::string& why, const Deadline& deadline);
@@ -201,6 +202,7 @@ class TableClient final {
   uint64_t pushes_ = 0;
   uint64_t steps_before_ = 0;
   uint64_t pulls_ = 0;
+  bool said_disk_ = false;
 };
 
 }  // namespace argosy::ps

@@ -124,7 +124,9 @@ const ServerLinks& TableServer::links() {
   return links_;
 }
 
-bool TableServer::run(rpc::Agent& agent, const Deadline& deadline) {
+bool TableServer::run(rpc::Agent& agent,
+                      const Deadline& deadline,
+                      const std::function<void()>& started) {
   views_ = std::make_unique<Views>(agent.store());
   try {
     agent.rejoined() ? give_up_roles() : begin_views();
@@ -146,6 +148,9 @@ bool TableServer::run(rpc::Agent& agent, const Deadline& deadline) {
     running_ = true;
   }
   changed_.notify_all();
+  if (started) {
+    started();
+  }
   std::unique_lock lock(mutex_);
   while (!stop_ && !deadline.expired()) {
     if (!changed_.wait_for(lock, kServerLookPeriod, [&] { return stop_; })) {

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -81,7 +82,10 @@ class TableServer final {
   /// Serves until a worker calls TableClient::stop(). False: `deadline` passed first. A server that
   /// takes the place of one that died has nothing at first, and becomes the backup of what has
   /// none. Errors: RendezvousError when the one that died had what nobody else has.
-  bool run(rpc::Agent& agent, const Deadline& deadline = Deadline::never());
+  /// `started`: called when requests are answered.
+  bool run(rpc::Agent& agent,
+           const Deadline& deadline = Deadline::never(),
+           const std::function<void()>& started = {});
   /// Of the partitions of which this server is the primary.
   [[nodiscard]] std::vector<TableStat> stats() const;
   [[nodiscard]] ServerStat stat_of_all() const;

@@ -139,6 +139,9 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
     agent = own_server_->worker_options();
   }
   agent_ = std::make_unique<rpc::Agent>(agent, functions);
+  if (own_server_ != nullptr) {
+    own_server_->await_start();
+  }
   if (!is_server()) {
     say_what_a_death_means();
     client_ = std::make_unique<TableClient>(
@@ -236,7 +239,13 @@ void ServedTraining::say_what_a_death_means() {
 /// Returns that checkpoint, or "".
 std::string ServedTraining::begin_tables() {
   if (saver_ != nullptr && !options_.resume) {
-    checkpoint::set_aside_later(options_.checkpoints, 0);
+    checkpoint::set_aside_later(options_.checkpoints, -1);
+    if (saver_->has_any()) {
+      throw CheckpointError("ps.load",
+                            "this training must not resume, and the checkpoints that are here "
+                            "cannot be moved away: name another folder, or remove them",
+                            {options_.checkpoints, {}});
+    }
   }
   if (saver_ != nullptr && (options_.initial.empty() || saver_->has_any())) {
     steps_ = saver_->resume();
@@ -272,7 +281,33 @@ void ServedTraining::begin() {
 void ServedTraining::pull() {
   ARGOSY_CHECK(
       !is_server(), "ps.training", "this process is a server: it has no parameters to read");
-  how_->pull();
+  wholly([&] { how_->pull(); });
+}
+
+void ServedTraining::wholly(const std::function<void()>& work) {
+  if (failed_) {
+    throw Error(
+        "ps.training",
+        "a step of this worker has failed before, and some servers may have it while others "
+        "have not: start the job again, from a checkpoint");
+  }
+  failed_ = true;
+  work();
+  failed_ = false;
+}
+
+void ServedTraining::set_day(int32_t day) {
+  wholly([&] {
+    how_->send_rest();  // so that a worker that is started again does not repeat it
+    client_->set_day(day);
+  });
+}
+
+void ServedTraining::shrink() {
+  wholly([&] {
+    how_->send_rest();
+    client_->shrink();
+  });
 }
 
 void ServedTraining::save() {
@@ -281,7 +316,7 @@ void ServedTraining::save() {
                "a worker saves, into TrainingOptions::checkpoints, which is {}",
                options_.checkpoints.empty() ? "empty" : options_.checkpoints);
   if (saver_ != nullptr) {
-    how_->send_rest();
+    wholly([&] { how_->send_rest(); });
     saver_->save(steps_, how_->dense());
   }
 }
@@ -291,7 +326,7 @@ void ServedTraining::save(const std::string& directory) {
   if (options_.roles.index != 0) {
     return;
   }
-  how_->send_rest();
+  wholly([&] { how_->send_rest(); });
   TableSaver saver(*client_, directory);
   saver.go_on(steps_);
   saver.save(steps_, how_->dense());
@@ -320,13 +355,13 @@ void ServedTraining::serve() {
 
 void ServedTraining::step() {
   ARGOSY_CHECK(!is_server(), "ps.training", "this process is a server: it makes no steps");
-  how_->step();
+  wholly([&] { how_->step(); });
   ++steps_;
 }
 
 void ServedTraining::stop() {
   ARGOSY_CHECK(!is_server(), "ps.training", "this process is a server: serve() returns by itself");
-  how_->send_rest();
+  wholly([&] { how_->send_rest(); });
   if (saver_ != nullptr && !saver_->wait()) {
     saver_->save(steps_, how_->dense());
     if (!saver_->wait()) {

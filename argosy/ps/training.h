@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -120,7 +121,8 @@ class ServedTraining final {
 
   /// A worker: sends the gradients of parameters and embeddings, and reads the parameters for the
   /// next step. A parameter without a gradient counts as one of zeros.
-  /// Errors: CallError naming a server that is gone with all copies, or that does not answer.
+  /// Errors: CallError naming a server that is gone with all copies, or that does not answer. Every
+  /// later step() then fails too: some servers may have this one, and others not.
   void step();
   /// Returns how many steps the training has made, those before a resume included. In kAsync the
   /// first worker's count is that of a checkpoint.
@@ -149,8 +151,8 @@ class ServedTraining final {
   void stop();
   /// Says that a day begins, counted from 0, and lets tables with statistics drop rows that nobody
   /// sees any more; see ShrinkOptions. In kSync all workers call it, in other modes one.
-  void set_day(int32_t day) { client_->set_day(day); }
-  void shrink() { client_->shrink(); }
+  void set_day(int32_t day);
+  void shrink();
   /// Returns rows and memory of each embedding's table, and what of it lies on disk.
   [[nodiscard]] std::vector<TableStat> stats() { return client_->stats(); }
   /// Returns what each server tells of itself. Cost: a call to each, some 0.1 ms on one host.
@@ -163,6 +165,8 @@ class ServedTraining final {
   [[nodiscard]] bool needs_all_workers() const;
   [[nodiscard]] TableServerOptions server_options() const;
   [[nodiscard]] int threads() const;
+  /// What a failure leaves half done is never built upon.
+  void wholly(const std::function<void()>& work);
   void say_what_a_death_means();
   void await(int worker);
   [[nodiscard]] std::chrono::milliseconds patience() const;
@@ -176,6 +180,7 @@ class ServedTraining final {
   std::unique_ptr<TableClient> client_{};
   std::unique_ptr<WorkerSteps> how_{};   ///< of a worker
   std::unique_ptr<TableSaver> saver_{};  ///< of the first worker
+  bool failed_ = false;                  ///< amid what all servers must have
   int64_t steps_ = 0;
   int64_t barriers_ = 0;
 };
