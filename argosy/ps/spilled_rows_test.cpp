@@ -565,9 +565,12 @@ TEST_F(SpilledTables, AWorkerWhosePushMeetsAFullDiskHearsOfIt) {
   }
   TableSet tables;
   tables.sparse.push_back({.name = "a", .dim = 200, .rule = naive()});
-  const JobOptions options{
-      .servers = 2, .mode = UpdateMode::kAsync, .memory_limit = 1, .spill_directory = small.path()};
-  TestJob::run(tables, options, [](TableClient& client, int /*worker*/) {
+  const JobOptions options{.servers = 2,
+                           .mode = UpdateMode::kAsync,
+                           .memory_limit = 1,
+                           .spill_directory = small.path(),
+                           .patience = std::chrono::seconds(3)};
+  TestJob::run(tables, options, [&small](TableClient& client, int /*worker*/) {
     const std::vector<float> ones(500 * 200, 1.0F);
     Numbers ids(500);
     uint64_t pushes = 0;
@@ -588,6 +591,12 @@ TEST_F(SpilledTables, AWorkerWhosePushMeetsAFullDiskHearsOfIt) {
                       HasSubstr("name another folder in spill_directory")));
     EXPECT_GT(pushes, 3U);
     EXPECT_GT(client.stats()[0].disk_rows, 0U);
+    // Somebody makes room while a push waits for it.
+    std::thread([&small] {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      EXPECT_EQ(::mount("argosy", small.path().c_str(), "tmpfs", MS_REMOUNT, "size=200m"), 0);
+    }).detach();
+    push();
     for (uint64_t former = 0; former < pushes; ++former) {  // nothing of them is lost
       std::iota(ids.begin(), ids.end(), 500 * former);
       for (const float weight : rows_of(client, 0, ids)) {

@@ -131,7 +131,8 @@ struct JobOptions {
   const TableSet* refused = nullptr;  ///< with which a worker must not come
   int threads = 16;                   ///< of each process, for functions
   int row_threads = 1;                ///< of each process, for rows
-  int lives = 1;                      ///< clients of each worker, one after the other
+  std::chrono::milliseconds patience = std::chrono::minutes(5);  ///< of a worker
+  int lives = 1;  ///< clients of each worker, one after the other
   std::string terms{};
   std::string refused_terms{};  ///< with which a worker must not come
 };
@@ -181,6 +182,7 @@ class TestJob final {
         ClientOptions client{.servers = names,
                              .worker = static_cast<uint32_t>(worker),
                              .terms = options.terms,
+                             .timeout = options.patience,
                              .threads = options.row_threads};
         for (int life = 1; life < options.lives; ++life) {
           TableClient former(agent, tables, client);
