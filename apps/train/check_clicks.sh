@@ -76,7 +76,7 @@ json two "${servers[@]}" --log_dir logs "$program" "${sync[@]}" --run_dir two
 json one "${model[@]}" --val criteo:test.tsv --epochs 1 --batch_size 400 --run_dir one
 holds 'j["steps"] == 100 and j["processes"] == 2 and j["servers"] == 2 and j["weights"].endswith("/two/checkpoints/step-000000100")' two
 holds 'j[1]["servers"] == 0 and all(abs(j[0]["result"][n] - j[1]["result"][n]) < 2e-3 for n in j[0]["result"])' two one
-holds 'j[1]["auc_of_truth"] - 0.13 < j[0]["result"]["eval_auc"] < j[1]["auc_of_truth"]' two truth
+holds 'j[1]["auc_of_truth"] - 0.16 < j[0]["result"]["eval_auc"] < j[1]["auc_of_truth"]' two truth
 
 # A server is killed in the middle, and it is started again: the same bits. Then the whole job is, and resumes.
 kill_a_server() { # DIR

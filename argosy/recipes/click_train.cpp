@@ -16,6 +16,7 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/exit_codes.h"
+#include "argosy/base/log.h"
 #include "argosy/base/text.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/fleet/fleet.h"
@@ -64,8 +65,9 @@ std::string run_folder_of(const TrainSettings& settings, const ps::Roles& roles)
 ps::TrainingOptions training_options(const TrainSettings& resolved,
                                      const ps::Roles& roles,
                                      const std::string& run_dir) {
-  // Where one worker evaluates, the others may wait for its next step.
-  const auto patience = resolved.val.empty() ? std::chrono::minutes(5) : std::chrono::minutes(60);
+  // Where one worker evaluates, others may wait for its next step.
+  const bool waits = !resolved.val.empty() && resolved.mode != "async";
+  const auto patience = waits ? std::chrono::minutes(60) : std::chrono::minutes(5);
   const bool again = env::get("ARGOSY_RESTART_COUNT").value_or("0") != "0";
   return {.roles = roles,
           .mode = mode_of(resolved.mode),
@@ -124,6 +126,7 @@ class ClickLoop final {
   void begin_epoch(int64_t epoch);
   void end_epoch();
   void evaluate();
+  void await_others();
   void finish();
   [[nodiscard]] ordered_json about() const;
   [[nodiscard]] ordered_json result() const;
@@ -297,14 +300,32 @@ void ClickLoop::end_epoch() {
   if (epoch_steps_ > 0) {  // none, where a resume began here
     figures_["loss"] = epoch_loss_ / static_cast<double>(epoch_steps_);
   }
+  if (epoch_ + 1 == settings_.epochs) {
+    return;  // finish() does the rest, when all workers are here
+  }
   if (!run_dir_.empty()) {
     training_.save();
   }
-  const bool is_last = epoch_ + 1 == settings_.epochs;
-  if (is_last || (epoch_ + 1) % settings_.eval_freq == 0) {
+  if ((epoch_ + 1) % settings_.eval_freq == 0) {
     evaluate();
   }
   epochs_.push_back(figures_);
+}
+
+/// Where nobody waits at each step, others may still push: what is evaluated and saved last has
+/// their steps too. One that is gone never comes.
+void ClickLoop::await_others() {
+  if (settings_.mode == "sync" || training_.roles().workers == 1) {
+    return;
+  }
+  try {
+    training_.barrier();
+  } catch (const TimeoutError& error) {
+    log::warn(
+        "[recipes.train] {} The last evaluation and the last checkpoint may lack steps of that "
+        "worker",
+        error.what());
+  }
 }
 
 /// On the first worker; in sync the others wait for its next step.
@@ -339,11 +360,13 @@ void ClickLoop::evaluate() {
 void ClickLoop::finish() {
   bar_.reset();
   const int signal = signals_.has_value() ? signals_->received() : 0;
-  if (signal == 0 && (epochs_.empty() || is_over())) {
+  if (signal == 0) {
     if (epoch_steps_ > 0) {
       figures_["loss"] = epoch_loss_ / static_cast<double>(epoch_steps_);
     }
+    await_others();
     evaluate();
+    epochs_.push_back(figures_);
   }
   if (!run_dir_.empty()) {
     training_.save();
