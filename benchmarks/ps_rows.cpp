@@ -8,8 +8,8 @@
 // of a few rows. "pull" reads the rows of a batch into its places, "push" adds its gradients up by
 // id and applies them with the rule adagrad; "copy" is memcpy of as many bytes as the batch's rows
 // have. With --memory_limit rows beyond it lie on disk; "in_memory" is the share of a batch's rows
-// that a pull finds in memory. With --served the table lies in a server's process, which is worker
-// 0 of the job, else in this one.
+// that a pull finds in memory, and "…_cpu_us" is processor time of the calling thread. With
+// --served the table lies in a server's process, which is worker 0 of the job, else in this one.
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -50,6 +51,13 @@ struct Settings {
   std::string spill_directory{};
   bool served = false;
 };
+
+/// Returns the microseconds of processor time of this thread so far.
+double cpu_us() {
+  timespec now{};
+  (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
+}
 
 /// Returns its microseconds.
 double time_of(const std::function<void()>& timed) {
@@ -110,21 +118,26 @@ nlohmann::json measure(const Settings& settings, const Table& table) {
                      {"ids", settings.ids},
                      {"dim", settings.dim},
                      {"threads", settings.threads}};
-  Samples deals, pulls, pushes, copies, in_memory;
+  Samples deals, pulls, pushes, copies, in_memory, pull_cpus, push_cpus;
   for (int i = -2; i < settings.samples; ++i) {
     std::ranges::generate(ids, std::ref(zipf));
     const double deal_us = time_of([&] { deal = std::make_unique<ps::IdDeal>(table.deal(ids)); });
     const double found = table.in_memory ? table.in_memory(*deal) : 1;
-    const std::array<double, 3> times{
-        time_of([&] { table.pull(*deal, out); }),
-        time_of([&] { table.push(*deal, gradients); }),
-        time_of([&] { std::memcpy(target.data(), out.data(), out.size() * sizeof(float)); })};
+    std::array<double, 3> cpus{cpu_us()};
+    std::array<double, 3> times{};
+    times[0] = time_of([&] { table.pull(*deal, out); });
+    cpus[1] = cpu_us();
+    times[1] = time_of([&] { table.push(*deal, gradients); });
+    cpus[2] = cpu_us();
+    times[2] = time_of([&] { std::memcpy(target.data(), out.data(), out.size() * sizeof(float)); });
     if (i >= 0) {
       deals.push_back(deal_us);
       pulls.push_back(times[0]);
       pushes.push_back(times[1]);
       copies.push_back(times[2]);
       in_memory.push_back(found);
+      pull_cpus.push_back(cpus[1] - cpus[0]);
+      push_cpus.push_back(cpus[2] - cpus[1]);
     }
   }
   all["unique"] = deal->ids().size();
@@ -133,6 +146,8 @@ nlohmann::json measure(const Settings& settings, const Table& table) {
   all["push_us"] = pushes;
   all["copy_us"] = copies;
   all["in_memory"] = in_memory;
+  all["pull_cpu_us"] = pull_cpus;
+  all["push_cpu_us"] = push_cpus;
   return all;
 }
 
