@@ -182,8 +182,10 @@ void DiskRows::get(uint32_t table, std::span<const uint64_t> ids, const Visit& v
                         statuses.data());
     for (size_t i = 0; i < count; ++i) {
       if (!statuses[i].ok() || values[i].size() < sizeof(uint32_t)) {
-        throw DiskError(
-            folder(), fmt::format("read the row of id {}", ids[begin + i]), statuses[i].ToString());
+        throw DiskError(folder(),
+                        fmt::format("read the row of id {}", ids[begin + i]),
+                        statuses[i].ToString(),
+                        DiskError::kResume);
       }
       const size_t bytes = values[i].size() - sizeof(uint32_t);
       row.resize(bytes / sizeof(float));  // where it lies its floats are not aligned

@@ -61,13 +61,11 @@ std::string made_in(const fs::path& directory) {
 
 }  // namespace
 
-DiskError::DiskError(const std::string& folder, const std::string& what, const std::string& why)
-    : Error("ps.disk",
-            fmt::format("{}: cannot {}: {}. Free space there, name another folder in "
-                        "spill_directory, or raise memory_limit",
-                        folder,
-                        what,
-                        why)) {}
+DiskError::DiskError(const std::string& folder,
+                     const std::string& what,
+                     const std::string& why,
+                     const char* advice)
+    : Error("ps.disk", fmt::format("{}: cannot {}: {}. {}", folder, what, why, advice)) {}
 
 SpillFolder::SpillFolder(const std::string& directory) {
   std::error_code error;

@@ -11,10 +11,18 @@ namespace argosy::ps {
 /// folder and says what to do.
 class DiskError final : public Error {
  public:
-  /// "FOLDER: cannot WHAT: WHY."
-  DiskError(const std::string& folder, const std::string& what, const std::string& why);
   /// Its type as another process learns it.
   static constexpr const char* kType = "argosy::ps::DiskError";
+  static constexpr const char* kMakeRoom =
+      "Free space there, name another folder in spill_directory, or raise memory_limit";
+  static constexpr const char* kResume =
+      "What it held is lost: start again from the last checkpoint, on another disk";
+
+  /// "FOLDER: cannot WHAT: WHY. ADVICE"
+  DiskError(const std::string& folder,
+            const std::string& what,
+            const std::string& why,
+            const char* advice = kMakeRoom);
 };
 
 /// A folder that this process alone uses, and that goes with this object. It is locked as long:
