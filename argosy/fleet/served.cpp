@@ -196,15 +196,14 @@ void print_table_stat() {
   ps::ServedTraining& mine = training("print_table_stat");
   if (mine.roles().index == 0) {
     for (const ps::TableStat& table : mine.stats()) {
-      detail::print_line(fmt::format("{}: {} rows, {} bytes{}",
-                                     table.name,
-                                     table.rows,
-                                     table.bytes,
-                                     table.disk_rows == 0
-                                         ? ""
-                                         : fmt::format("; {} of them on disk, {} bytes",
-                                                       table.disk_rows,
-                                                       table.disk_bytes)));
+      detail::print_line(fmt::format(
+          "{}: {} rows, {} bytes{}",
+          table.name,
+          table.rows,
+          table.bytes,
+          table.disk_rows == 0
+              ? ""
+              : fmt::format("; {} of them on disk, {} bytes", table.disk_rows, table.disk_bytes)));
     }
   }
 }
