@@ -59,7 +59,7 @@ class DyingTraining : public ::testing::Test {
                               rank < kWorkers ? work(plan, rank, port.port(), *told)
                                               : serve(plan, rank - kWorkers, port.port(), *told);
                             },
-                            {.mode = test::RankMode::kProcesses, .deadline = 60s});
+                            {.mode = test::RankMode::kProcesses, .deadline = 90s});
     for (int rank = 0; rank < kServers + kWorkers; ++rank) {
       const bool is_killed = (plan.server_dies_at >= 0 && rank == kWorkers + 1) ||
                              (plan.worker_dies_at >= 0 && rank == 1);
@@ -83,7 +83,7 @@ class DyingTraining : public ::testing::Test {
                      .index = index,
                      .meeting = "127.0.0.1:" + std::to_string(port),
                      .rank = is_server ? kWorkers + index : index};
-    options.timeout = 20s;
+    options.timeout = 60s;
     return options;
   }
 
@@ -91,14 +91,14 @@ class DyingTraining : public ::testing::Test {
     if (index == 1 && plan.server_dies_at >= 0) {
       std::thread([&] {
         while (told.steps < plan.server_dies_at) {
-          std::this_thread::sleep_for(100us);
+          std::this_thread::sleep_for(1ms);
         }
         ::kill(::getpid(), SIGKILL);
       }).detach();
     }
     std::thread([&] {  // after a worker's death nobody says stop
       while (!told.over) {
-        std::this_thread::sleep_for(1ms);
+        std::this_thread::sleep_for(10ms);
       }
       if (plan.worker_dies_at >= 0) {
         ::_exit(0);
@@ -114,10 +114,11 @@ class DyingTraining : public ::testing::Test {
     ServedNet net;
     const bool in_turns = plan.options.mode != UpdateMode::kSync;
     ServedTraining training(net, by_sgd(net), options_of(plan, false, index, port));
+    training.barrier();  // a worker that comes late would read what the first one has learned
     try {
       for (int step = 0; step < kSteps; ++step) {
         while (in_turns && told.steps % kWorkers != index) {
-          std::this_thread::sleep_for(50us);
+          std::this_thread::sleep_for(500us);
         }
         if (index == 1 && step == plan.worker_dies_at) {
           ::kill(::getpid(), SIGKILL);
@@ -132,7 +133,7 @@ class DyingTraining : public ::testing::Test {
       ::_exit(0);
     }
     while (told.steps < kWorkers * kSteps) {
-      std::this_thread::sleep_for(50us);
+      std::this_thread::sleep_for(500us);
     }
     if (index == 0) {
       training.pull();
