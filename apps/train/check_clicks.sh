@@ -189,6 +189,9 @@ wait "$pid" || code=$?
 [[ $code == 75 ]] || complain "after SIGTERM: expected exit code 75, got $code: $(tail -n 3 "$results/out")"
 json went_on "${slow[@]}"
 json whole "${slow[@]:0:9}" --epochs 6 --run_dir whole
-[[ $("$program" checkpoint hash signalled/checkpoints/step-000000600 | cut -d ' ' -f 1) == "$("$program" checkpoint hash whole/checkpoints/step-000000600 | cut -d ' ' -f 1)" ]] ||
-  complain "a run that was stopped came to other weights"
+for run in signalled whole; do
+  "$program" checkpoint hash $run/checkpoints/step-000000600 2>&1 | cut -d ' ' -f 1 >"$results/$run"
+done
+[[ $(wc -c <"$results/whole") == 65 ]] && cmp -s "$results/signalled" "$results/whole" ||
+  complain "a run that was stopped came to other weights: $(cat "$results/signalled" "$results/whole")"
 exit "$failed"
