@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kSlice = 200ms;  ///< how long a worker waits before it looks whether one is gone
+constexpr auto kSlice = 200ms;      ///< how long a worker waits before it looks whether one is gone
 constexpr auto kLookPatience = 2s;  ///< for the answers to that look
 constexpr auto kPoll = 10ms;
 
