@@ -13,6 +13,7 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/os/addresses.h"
+#include "argosy/os/crash_handler.h"
 #include "argosy/rendezvous/host_card.h"
 #include "argosy/rendezvous/join.h"
 #include "argosy/rpc/meeting.h"
@@ -57,6 +58,7 @@ rendezvous::Joined join(const AgentOptions& options, const Deadline& deadline) {
 }
 
 AgentOptions checked(AgentOptions options) {
+  os::install_crash_handler();  // first: what is wrong with the options is told by it too
   ARGOSY_CHECK(options.name.empty() || is_name(options.name),
                "rpc.join",
                "expected a name of 1 to 127 letters, digits and \"_:.-\", got \"{}\"",

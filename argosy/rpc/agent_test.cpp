@@ -194,16 +194,17 @@ TEST_P(Agents, AnExceptionTravelsWithTypeTextAndPlace) {
     EXPECT_EQ(error.thrown().place, "ps.pull");
     EXPECT_THAT(error.thrown().text, HasSubstr("rows.bin: a broken row (at byte 12)"));
   }
-  EXPECT_THAT(text_of([&] { job[0].call(1, "throws", 2); }), HasSubstr("threw int"));
+  EXPECT_THAT(text_of([&] { job[0].call(1, "throws", 2); }), HasSubstr("threw int: (no text)"));
 }
 
 TEST_P(Agents, ARefusalSaysWhyAndThatNothingRan) {
   Job job = make(2, arithmetic());
   const auto missing = [&] { job[0].call(1, "scale", 1.0, 2.0); };
   EXPECT_EQ(outcome_of(missing), CallOutcome::kRefused);
-  EXPECT_THAT(text_of(missing),
-              AllOf(HasSubstr("it serves no function \"scale\"; did you mean \"scaled\"?"),
-                    HasSubstr("The function did not run.")));
+  EXPECT_THAT(
+      text_of(missing),
+      AllOf(HasSubstr("it serves no function \"scale\"; did you mean \"scaled\"? It serves"),
+            HasSubstr("The function did not run.")));
   const auto wrong = [&] { (void)job[0].call<double>(1, "scaled", 1.0, "two"); };
   EXPECT_EQ(outcome_of(wrong), CallOutcome::kRefused);
   EXPECT_THAT(text_of(wrong), HasSubstr("argument 2: expected a number, got the text \"two\""));
@@ -447,9 +448,28 @@ TEST_P(Agents, ManyThreadsCallAtOnce) {
 }
 
 TEST_P(Agents, AStreamIsNoSingleResult) {
-  Job job = make(2, arithmetic());
-  EXPECT_THAT(text_of([&] { (void)job[0].call<int64_t>(1, "count", 3); }),
+  std::atomic<int> runs = 0;
+  Functions functions;
+  functions.serve("count", [&](CallContext& /*call*/, Stream<int64_t>& out, int64_t to) {
+    ++runs;
+    out.put(to);
+  });
+  functions.serve("adds one", [&](int one) {
+    ++runs;
+    return one + 1;
+  });
+  Job job = make(2, functions);
+  const auto called = [&] { (void)job[0].call<int64_t>(1, "count", 3); };
+  EXPECT_EQ(outcome_of(called), CallOutcome::kRefused);
+  EXPECT_THAT(text_of(called),
               HasSubstr("function \"count\" sends a stream: call it with stream()"));
+  EXPECT_EQ(runs, 0);
+  const auto streamed = [&] { (void)job[0].stream<int>(1, "adds one", 3).next(); };
+  EXPECT_EQ(outcome_of(streamed), CallOutcome::kRefused);
+  EXPECT_THAT(text_of(streamed),
+              HasSubstr("function \"adds one\" sends one result: call it with call()"));
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(job[0].call<int>(1, "adds one", 3), 4);
 }
 
 TEST_P(Agents, ShutdownWaitsForAll) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <concepts>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -167,6 +168,9 @@ class Later final {
   std::shared_ptr<State> state_;
 };
 
+/// What a function answers with.
+enum class Sends : uint8_t { kOneResult, kStream };
+
 /// Runs a function for one call.
 using Handler = std::function<void(const std::shared_ptr<Answer>&, const Parcel& arguments)>;
 
@@ -202,6 +206,11 @@ auto signature() {
   } else {
     return decltype(signature_of(&F::operator())){};
   }
+}
+
+template <typename Result, typename... All>
+constexpr Sends sent_by(FunctionSignature<Result, All...> /*of*/) {
+  return (IsStream<std::remove_cvref_t<All>>::value || ...) ? Sends::kStream : Sends::kOneResult;
 }
 
 template <typename T>
@@ -300,6 +309,11 @@ Handler split(F function, FunctionSignature<Result, First, Rest...> all) {
 }
 
 }  // namespace detail
+
+template <typename F>
+[[nodiscard]] constexpr Sends sends_of() {
+  return detail::sent_by(detail::signature<F>());
+}
 
 template <typename F>
 [[nodiscard]] Handler make_handler(F function) {

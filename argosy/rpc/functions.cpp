@@ -4,9 +4,9 @@
 
 namespace argosy::rpc {
 
-void Functions::add(const std::string& name, Handler handler, const ServeOptions& options) {
+void Functions::add(const std::string& name, Served function) {
   ARGOSY_CHECK(!name.empty(), "rpc.serve", "a function needs a name");
-  auto served = std::make_shared<const Served>(Served{std::move(handler), options});
+  auto served = std::make_shared<const Served>(std::move(function));
   const std::lock_guard lock(state_->mutex);
   const bool added = state_->all.try_emplace(name, std::move(served)).second;
   ARGOSY_CHECK(added, "rpc.serve", "a function \"{}\" is served already", name);

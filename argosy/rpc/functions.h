@@ -28,14 +28,15 @@ class Functions final {
   /// Errors: UsageError when the name is empty or taken.
   template <typename F>
   void serve(const std::string& name, F function, const ServeOptions& options = {}) {
-    add(name, make_handler(std::move(function)), options);
+    add(name, {make_handler(std::move(function)), options, sends_of<F>()});
   }
-  void add(const std::string& name, Handler handler, const ServeOptions& options);
 
   struct Served {
     Handler handler;
     ServeOptions options{};
+    Sends sends = Sends::kOneResult;
   };
+  void add(const std::string& name, Served function);
   /// Returns nullptr when nobody serves it.
   [[nodiscard]] std::shared_ptr<const Served> find(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> names() const;

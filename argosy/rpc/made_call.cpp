@@ -94,7 +94,7 @@ std::exception_ptr MadeCall::remote_error(const wire::Failure& failure) const {
                   function_,
                   failure.type().empty() ? "an exception" : text::printable(failure.type()),
                   failure.place().empty() ? "" : "[" + failure.place() + "] ",
-                  failure.text());
+                  failure.text().empty() ? "(no text)" : failure.text());
   return std::make_exception_ptr(
       RemoteError(what,
                   {.op = function_,

@@ -117,9 +117,9 @@ int Meeting::rank_of(const std::string& name, const Deadline& deadline) {
   const bool more = names.size() > kMost;
   names.resize(std::min(names.size(), kMost));
   throw UsageError("rpc.worker",
-                   fmt::format("there is no worker \"{}\"{}. There are {}{}",
+                   fmt::format("there is no worker \"{}\"{} There are {}{}",
                                name,
-                               close ? fmt::format("; did you mean \"{}\"?", *close) : "",
+                               close ? fmt::format("; did you mean \"{}\"?", *close) : ".",
                                fmt::join(names, ", "),
                                more ? " and others" : ""));
 }

@@ -22,10 +22,24 @@ std::string shown_name(const std::string& text) {
 std::string no_such_function(const std::string& name, const Functions& functions) {
   const std::vector<std::string> names = functions.names();
   const std::optional<std::string> close = strings::closest(name, names);
-  return fmt::format("it serves no function \"{}\"{}. It serves {}",
+  return fmt::format("it serves no function \"{}\"{} It serves {}",
                      shown_name(name),
-                     close ? fmt::format("; did you mean \"{}\"?", *close) : "",
+                     close ? fmt::format("; did you mean \"{}\"?", *close) : ".",
                      names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+}
+
+std::string wrong_kind(const std::string& name, Sends sends) {
+  return sends == Sends::kStream
+             ? fmt::format("function \"{}\" sends a stream: call it with stream(), not call()",
+                           name)
+             : fmt::format("function \"{}\" sends one result: call it with call(), not stream()",
+                           name);
+}
+
+/// Without the stack that libtorch puts behind its own. This part knows no libtorch.
+std::string text_of(const std::exception& error, const std::string& type) {
+  const std::string text = error.what();
+  return type.starts_with("c10::") ? text.substr(0, text.find("\nException raised from ")) : text;
 }
 
 void describe(const std::exception_ptr& thrown, wire::Failure& failure) {
@@ -34,7 +48,7 @@ void describe(const std::exception_ptr& thrown, wire::Failure& failure) {
     std::rethrow_exception(thrown);
   } catch (const std::exception& error) {
     failure.set_type(type_of_current_exception());
-    const std::string text = error.what();
+    const std::string text = text_of(error, failure.type());
     const size_t end = text.find("] ");
     const bool ours = dynamic_cast<const Error*>(&error) != nullptr && end != std::string::npos;
     failure.set_place(ours ? text.substr(1, end - 1) : "");
@@ -56,12 +70,6 @@ Draft ServedCall::allocate(size_t bytes) {
 }
 
 void ServedCall::send(Parcel value) {
-  if (!request_.stream()) {
-    throw UsageError(
-        "rpc.stream",
-        fmt::format("function \"{}\" sends a stream: call it with stream(), not call()",
-                    function()));
-  }
   // Not in shared memory: its messages are so small that nothing would hold the sender back.
   send_value(result_of(std::move(value), nullptr, nullptr));
 }
@@ -78,6 +86,9 @@ const Functions::Served* ServedCall::find(const Functions& functions) {
   served_ = functions.find(function());
   if (served_ == nullptr) {
     refuse(no_such_function(function(), functions));
+  } else if ((served_->sends == Sends::kStream) != request_.stream()) {
+    refuse(wrong_kind(function(), served_->sends));
+    served_ = nullptr;
   }
   return served_.get();
 }

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/rendezvous/store.h"
+#include "argosy/rpc/agent.h"
 
 namespace argosy::rpc {
 namespace {
@@ -35,6 +37,26 @@ TEST(RpcTensors, ComeBackToTheBit) {
   at::Tensor weight = at::ones({2});
   weight.set_requires_grad(true);
   EXPECT_FALSE(there_and_back(weight).requires_grad());
+}
+
+TEST(RpcTensors, AnErrorOfLibtorchTravelsWithoutItsStack) {
+  Functions functions;
+  functions.serve("add", [](const at::Tensor& a, const at::Tensor& b) { return a + b; });
+  const AgentOptions options{.rank = 0,
+                             .world_size = 1,
+                             .store = rendezvous::in_process_store(),
+                             .token = "a secret of the job"};
+  Agent agent(options, functions);
+  try {
+    (void)agent.call<at::Tensor>(0, "add", at::ones({2}), at::ones({3}));
+    FAIL();
+  } catch (const RemoteError& error) {
+    EXPECT_EQ(error.thrown().type, "c10::Error");
+    EXPECT_THAT(error.thrown().text, testing::StartsWith("The size of tensor a (2) must match"));
+    EXPECT_THAT(error.thrown().text, testing::Not(testing::HasSubstr("frame #")));
+    EXPECT_THAT(error.thrown().text, testing::Not(testing::HasSubstr("Exception raised")));
+  }
+  agent.shutdown();
 }
 
 TEST(RpcTensors, BytesThatAreNotTheirsAreRefused) {
