@@ -71,6 +71,10 @@ void refuse_what_is_not_here(const GivenOptions& given) {
   };
   const std::optional<Given> mode = given.find("run_mode");
   const std::string kind = mode ? strings::to_lower(mode->value) : "collective";
+  if (kind == "ps-heter") {
+    refuse(*mode,
+           "heterogeneous parameter servers are part of Paddle; expected collective, ps or rpc");
+  }
   if (kind != "collective" && kind != "rpc" && kind != "ps") {
     refuse(*mode, "expected collective, ps or rpc");
   }

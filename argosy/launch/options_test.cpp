@@ -177,7 +177,8 @@ TEST(LaunchOptions, ServersMayLieOnOneNodeAndWorkersOnAnother) {
 }
 
 TEST(LaunchOptions, WhatOtherLaunchersKnowIsNoTypingError) {
-  EXPECT_THAT(refusal({"--run_mode=ps-heter", "x"}), HasSubstr("expected collective, ps or rpc"));
+  EXPECT_THAT(refusal({"--run_mode=ps-heter", "x"}), HasSubstr("are part of Paddle"));
+  EXPECT_THAT(refusal({"--run_mode=pss", "x"}), HasSubstr("expected collective, ps or rpc"));
   EXPECT_THAT(refusal({"--heter_worker_num=1", "x"}), HasSubstr("are part of Paddle"));
   EXPECT_THAT(refusal({"--coordinator_num=1", "x"}), HasSubstr("coordinators of federated"));
   EXPECT_EQ(refusal({"--run_mode=rpc", "x"}), "nothing was thrown");

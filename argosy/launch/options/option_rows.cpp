@@ -34,6 +34,7 @@ constexpr std::string_view kOldElastic =
 constexpr auto kRows = std::to_array<program::Option>({
   {"--nproc_per_node -n", "N|auto|cpu|gpu", "Ranks on this node: a number, cpu (one per core), gpu (one per GPU) or auto (gpu if there are GPUs, else cpu). Default: one per GPU of --gpus, else 1", {}, {}, kRanks, "PET_NPROC_PER_NODE PADDLE_NPROC_PER_NODE", kBoth, kSame},
   {"--gpus --devices --selected_gpus", "LIST", "Numbers of the GPUs to use (0,2). Every rank gets the list as CUDA_VISIBLE_DEVICES (of AMD's also as HIP_VISIBLE_DEVICES) and uses the GPU of its LOCAL_RANK. Default of --nproc_per_node: one rank per GPU. If no GPU is visible, the launcher warns and does the same", {}, {}, kRanks, "PADDLE_DEVICES", kPaddle, kBetter},
+  {"--run_mode", "MODE", "collective or rpc, which need nothing different here, or ps: see --server_num. ps-heter is refused", {}, {}, kRanks, "PADDLE_RUN_MODE", kPaddle, kSame},
   {"--server_num", "N", "Processes that serve tables (a parameter server): the first of this node, whose TRAINING_ROLE is PSERVER. A server that dies is said, and ends nothing while another one lives. Default: none, or 1 with --run_mode ps or --worker_num", {}, {}, kRanks, "PADDLE_SERVER_NUM", kPaddle, kSame},
   {"--worker_num --trainer_num", "N", "Processes that train beside them, whose TRAINING_ROLE is TRAINER. Default: 1 with servers", {}, {}, kRanks, "PADDLE_TRAINER_NUM", kPaddle, kSame},
   {"--servers", "LIST", "HOST:PORT of all servers, on all nodes, in place of --nnodes and --server_num: each node starts those with its address, and they meet as with --ips. Ports are not used, for free ones are held", {}, {}, kOptionRowsHidden, "PADDLE_SERVERS_ENDPOINTS", kPaddle, kSame},
@@ -72,7 +73,6 @@ constexpr auto kRows = std::to_array<program::Option>({
   {"--standalone", "", "Run on one node, whatever the environment says", {}, {}, kOptionRowsHidden, "PET_STANDALONE", kTorchrun, kSame},
   {"--sort_ip", "BOOL", "false. true is refused: nodes are numbered by --node_rank, by their order in --ips, or by their order of arrival", {}, {}, kOptionRowsHidden, "PADDLE_SORT_IP", kPaddle, kBetter},
   {"--use_paddlecloud", "", "The platform's variables are read without it", {}, {}, kOptionRowsHidden, "", kPaddle, kNoEffect},
-  {"--run_mode", "MODE", "collective or rpc, which need nothing different here, or ps: see --server_num. ps-heter is refused", {}, {}, kOptionRowsHidden, "PADDLE_RUN_MODE", kPaddle, kSame},
 
   {"--log_dir", "DIR", "Also write the output of each rank to DIR/<run>/rank<k>.log. \"\" writes no files. Default: runs", {}, {}, kOutput, "PET_LOG_DIR PADDLE_LOG_DIR", kBoth, kBetter},
   {"--redirects -r", "N|MAP", "Write streams to files only: 1 is standard output, 2 standard error, 3 both; or one number per local rank (0:3,1:1). The files are torchrun's: DIR/<id>_<run>/attempt_<n>/<local rank>/stdout.log", {}, {}, kOptionRowsHidden, "PET_REDIRECTS", kTorchrun, kSame},
