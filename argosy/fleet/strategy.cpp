@@ -611,6 +611,14 @@ void DistributedStrategy::validate() const {
   check_axes(*this);
   check_sharding(*this);
   check_traffic(*this);
+  for (const std::string& idle : idle_configs()) {
+    if (idle == "power_sgd_configs" || idle == "diloco_configs") {  // not Paddle's
+      const std::string toggle = idle.substr(0, idle.find("_configs"));
+      refuse(fmt::format("{} says something, and {} is off: switch that on too, or leave both out.",
+                         idle,
+                         toggle));
+    }
+  }
 }
 
 DistributedStrategy DistributedStrategy::from_json(const std::string& text) {

@@ -102,7 +102,8 @@ struct ShardingConfigs {
 ///     fleet::init({.find_unused_parameters = true});
 ///
 /// Switching on a toggle that Argosy does not support yet is a ConfigError. from_json() also
-/// refuses names that do not exist. As in Paddle, `<toggle>_configs` act only with their toggle.
+/// refuses names that do not exist. As in Paddle, `<toggle>_configs` act only with their toggle;
+/// power_sgd's and diloco's, which Paddle has not, are an error without it.
 struct DistributedStrategy {
   /// Searches the graph after each forward for parameters that take no part in it. Costs a walk
   /// over the graph and a small all-reduce per step.

@@ -60,6 +60,8 @@ TEST(StrategyTraffic, NamesWhatExcludesEachOther) {
               HasSubstr("dgc_configs.sparsity: expected a list of numbers, got 0.9"));
   EXPECT_THAT(refusal(R"({"diloco_configs": {"bits": 5}})"),
               HasSubstr("diloco_configs.bits: expected 32, 8 or 4, got 5"));
+  EXPECT_THAT(refusal(R"({"diloco_configs": {"sync_every": 100}})"),
+              HasSubstr("diloco_configs says something, and diloco is off"));
 }
 
 torch::nn::Sequential wide_net() {

@@ -14,6 +14,7 @@
 #include "argosy/recipes/parts.h"
 #include "argosy/recipes/run.h"
 #include "argosy/recipes/schedules.h"
+#include "argosy/recipes/traffic.h"
 
 #include <nlohmann/json.hpp>
 
@@ -101,6 +102,7 @@ Plan plan(const TrainSettings& settings, int processes) {
   const optim::Optimizer optimizer =
       make_optimizer(resolved, engine::named_parameters(*assembly->model.module));
   static_cast<void>(make_schedule(resolved.schedule, optimizer, lengths));
+  check_traffic(resolved.traffic, optimizer);
   assembly->check(resolved);
   return {.options = to_json(resolved),
           .data = data_of(*assembly, resolved),

@@ -497,6 +497,14 @@ TEST_F(ARun, IsPlannedWithoutATrace) {
   planned.optimizer = "sgd:momentum=-1";
   EXPECT_THROW(static_cast<void>(recipes::plan(planned, 1)), UsageError);
   planned = settings();
+  for (const char* way : {"dgc", "localsgd"}) {
+    planned.traffic = way;
+    planned.optimizer = "adam";
+    EXPECT_THROW(static_cast<void>(recipes::plan(planned, 2)), UsageError) << way;
+    planned.optimizer = "momentum";
+    EXPECT_NO_THROW(static_cast<void>(recipes::plan(planned, 2))) << way;
+  }
+  planned = settings();
   planned.batch_size = 100;
   planned.drop_last = true;
   EXPECT_THROW(static_cast<void>(recipes::plan(planned, 1)), UsageError);

@@ -2,21 +2,27 @@
 
 #include <utility>
 
+#include "argosy/parallel/traffic/deep_gradient_compression.h"
+#include "argosy/parallel/traffic/local_sgd.h"
+
 namespace argosy::recipes {
 namespace {
 
 using Strategy = fleet::DistributedStrategy;
 
 TrafficEntry localsgd() {
-  return {.row = {"localsgd",
-                  "averages weights of sgd or momentum every k steps",
-                  {{"k_steps", "1", "updates between two averages"},
-                   {"begin_step", "1", "the last update whose gradients are averaged"}}},
-          .use = [](const Values& values, Strategy& strategy) {
+  return {
+      .row = {"localsgd",
+              "averages weights of sgd or momentum every k steps",
+              {{"k_steps", "1", "updates between two averages; 1 is Paddle's, and saves nothing"},
+               {"begin_step", "1", "the last update whose gradients are averaged"}}},
+      .use =
+          [](const Values& values, Strategy& strategy) {
             strategy.localsgd = true;
             strategy.localsgd_configs = {.k_steps = values.whole("k_steps"),
                                          .begin_step = values.whole("begin_step")};
-          }};
+          },
+      .check = parallel::LocalSgd::check_optimizer};
 }
 
 TrafficEntry adaptive_localsgd() {
@@ -24,11 +30,13 @@ TrafficEntry adaptive_localsgd() {
                   "the same, with as many steps as the loss says, up to 16",
                   {{"init_k_steps", "1", "updates between the first two averages"},
                    {"begin_step", "1", "the last update whose gradients are averaged"}}},
-          .use = [](const Values& values, Strategy& strategy) {
-            strategy.adaptive_localsgd = true;
-            strategy.adaptive_localsgd_configs = {.init_k_steps = values.whole("init_k_steps"),
-                                                  .begin_step = values.whole("begin_step")};
-          }};
+          .use =
+              [](const Values& values, Strategy& strategy) {
+                strategy.adaptive_localsgd = true;
+                strategy.adaptive_localsgd_configs = {.init_k_steps = values.whole("init_k_steps"),
+                                                      .begin_step = values.whole("begin_step")};
+              },
+          .check = parallel::LocalSgd::check_optimizer};
 }
 
 TrafficEntry dgc() {
@@ -37,12 +45,14 @@ TrafficEntry dgc() {
                   {{"rampup_begin_step", "0", "updates before it begins"},
                    {"rampup_step", "1", "updates over which the sparsities are taken in turns"},
                    {"sparsity", "0.999", "shares that are not sent, by \"/\""}}},
-          .use = [](const Values& values, Strategy& strategy) {
-            strategy.dgc = true;
-            strategy.dgc_configs = {.rampup_begin_step = values.whole("rampup_begin_step"),
-                                    .rampup_step = values.whole("rampup_step"),
-                                    .sparsity = values.numbers("sparsity")};
-          }};
+          .use =
+              [](const Values& values, Strategy& strategy) {
+                strategy.dgc = true;
+                strategy.dgc_configs = {.rampup_begin_step = values.whole("rampup_begin_step"),
+                                        .rampup_step = values.whole("rampup_step"),
+                                        .sparsity = values.numbers("sparsity")};
+              },
+          .check = parallel::DeepGradientCompression::check_optimizer};
 }
 
 TrafficEntry power_sgd() {
@@ -87,6 +97,10 @@ const std::vector<TrafficEntry>& traffic_ways() {
   static const std::vector<TrafficEntry> all{
       {.row = {"none", "each update averages all gradients as they are", {}},
        .use = [](const Values&, Strategy&) {}},
+      {.row = {"fp16_allreduce", "gradients as 16-bit floats: half of the traffic", {}},
+       .use = [](const Values&, Strategy& strategy) { strategy.fp16_allreduce = true; }},
+      {.row = {"bf16_allreduce", "the same in bfloat16, with the range of f32", {}},
+       .use = [](const Values&, Strategy& strategy) { strategy.bf16_allreduce = true; }},
       localsgd(),
       adaptive_localsgd(),
       dgc(),
@@ -99,6 +113,13 @@ void use_traffic(const std::string& text, fleet::DistributedStrategy& strategy) 
   const Spec spec = parse_spec(kTraffic, text);
   const TrafficEntry& entry = find_entry(kTraffic, traffic_ways(), spec.name);
   entry.use(Values(kTraffic, entry.row, spec.options), strategy);
+}
+
+void check_traffic(const std::string& text, const optim::Optimizer& optimizer) {
+  const TrafficEntry& entry = find_entry(kTraffic, traffic_ways(), parse_spec(kTraffic, text).name);
+  if (entry.check) {
+    entry.check(*optimizer.impl());
+  }
 }
 
 }  // namespace argosy::recipes

@@ -31,7 +31,7 @@ optim::FlatSettings momentum_settings(const optim::OptimizerImpl& optimizer) {
       is_momentum,
       kDgc,
       "dgc has the momentum of optim::Momentum, or of optim::SGD with momentum, in what it "
-      "sends: got {}. Give it one of these, or leave dgc out (powersgd goes with any "
+      "sends: got {}. Give it one of these, or leave dgc out (power_sgd goes with any "
       "optimizer).",
       settings.rule.empty()    ? optimizer.name()
       : settings.rule == "SGD" ? "SGD without momentum"
@@ -91,6 +91,10 @@ struct DeepGradientCompression::Pass {
   at::Tensor dense{};
   comm::Work dense_work{};
 };
+
+void DeepGradientCompression::check_optimizer(const optim::OptimizerImpl& optimizer) {
+  (void)momentum_settings(optimizer);
+}
 
 DeepGradientCompression::DeepGradientCompression(const optim::OptimizerImpl& optimizer,
                                                  const comm::Group& group,

@@ -38,6 +38,8 @@ class DeepGradientCompression final : public GradientCompressor {
   DeepGradientCompression(const optim::OptimizerImpl& optimizer,
                           const comm::Group& group,
                           const DgcOptions& options);
+  /// Says before there is a group whether it goes with an optimizer. Errors: as the constructor's.
+  static void check_optimizer(const optim::OptimizerImpl& optimizer);
 
   [[nodiscard]] std::string name() const override { return "dgc"; }
   [[nodiscard]] BucketWork reduce(GradBucket& bucket) override;

@@ -21,13 +21,7 @@ constexpr int64_t kMostSteps = 16;  // Paddle's
 
 const std::shared_ptr<optim::OptimizerImpl>& checked_rule(
     const std::shared_ptr<optim::OptimizerImpl>& inner) {
-  const std::string rule = optim::settings_of(*inner).value_or(optim::FlatSettings{}).rule;
-  ARGOSY_CHECK(rule == "SGD" || rule == "Momentum",
-               kLocalSgd,
-               "localsgd and adaptive_localsgd average weights of optim::SGD and optim::Momentum: "
-               "got {}, whose state would not fit the averaged weights. Give it one of these, or "
-               "take diloco, which goes with any optimizer.",
-               rule.empty() ? inner->name() : rule);
+  LocalSgd::check_optimizer(*inner);
   return inner;
 }
 
@@ -42,6 +36,16 @@ at::Tensor number_tensor(double number) {
 }
 
 }  // namespace
+
+void LocalSgd::check_optimizer(const optim::OptimizerImpl& inner) {
+  const std::string rule = optim::settings_of(inner).value_or(optim::FlatSettings{}).rule;
+  ARGOSY_CHECK(rule == "SGD" || rule == "Momentum",
+               kLocalSgd,
+               "localsgd and adaptive_localsgd average weights of optim::SGD and optim::Momentum: "
+               "got {}, whose state would not fit the averaged weights. Give it one of these, or "
+               "take diloco, which goes with any optimizer.",
+               rule.empty() ? inner.name() : rule);
+}
 
 LocalSgd::LocalSgd(const std::shared_ptr<ddp::Core>& model,
                    const std::shared_ptr<optim::OptimizerImpl>& inner,

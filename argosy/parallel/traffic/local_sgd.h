@@ -34,6 +34,9 @@ class LocalSgd final : public LocalSteps {
            const std::shared_ptr<optim::OptimizerImpl>& inner,
            const AdaptiveLocalSgdOptions& options);
 
+  /// Says before there is a model whether it goes with an optimizer. Errors: as the constructor's.
+  static void check_optimizer(const optim::OptimizerImpl& inner);
+
   void note_loss(double loss) override { loss_ = loss; }
   /// Returns the number of steps from the last average to the next.
   [[nodiscard]] int64_t k_steps() const { return k_steps_; }
