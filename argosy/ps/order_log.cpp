@@ -8,11 +8,13 @@
 #include <cstring>
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <system_error>
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
+#include "argosy/base/strings.h"
 #include "argosy/os/whole_file.h"
 
 namespace argosy::ps {
@@ -34,6 +36,39 @@ OrderHead head_of(const OrderOf& of) {
 
 std::string order_path(const std::string& folder, const OrderOf& of) {
   return fmt::format("{}/order-{}-of-{}.bin", folder, of.partition, of.partitions);
+}
+
+/// Returns of how many servers the folder has a record. 0: of none.
+int64_t servers_recorded(const std::string& folder) {
+  constexpr std::string_view kOf = "-of-";
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().stem().string();
+    if (const size_t of = name.find(kOf); name.starts_with("order-") && of != std::string::npos) {
+      return strings::parse_int(name.substr(of + kOf.size())).value_or(0);
+    }
+  }
+  return 0;
+}
+
+/// Says what is wrong when the file is not there.
+void check_servers(const std::string& folder, const OrderOf& of) {
+  if (std::filesystem::exists(order_path(folder, of))) {
+    return;
+  }
+  const int64_t recorded = servers_recorded(folder);
+  throw ConfigError(
+      "ps.replay",
+      recorded == 0 || recorded == of.partitions
+          ? fmt::format("{} is not there. A record has a file of each server: put those of all "
+                        "servers into one folder, which all see, or name the folder that "
+                        "TrainingOptions::record named",
+                        order_path(folder, of))
+          : fmt::format("{} was recorded with {} servers, and this job has {}: start it with {}",
+                        folder,
+                        recorded,
+                        of.partitions,
+                        recorded));
 }
 
 std::string to_words(const OrderEntry& entry) {
@@ -74,6 +109,7 @@ OrderReplay::OrderReplay(const std::string& folder, const OrderOf& of)
     : path_(order_path(folder, of)),
       of_worker_(static_cast<size_t>(of.workers)),
       checked_(static_cast<size_t>(of.workers)) {
+  check_servers(folder, of);
   const std::string bytes = os::read_file(path_).or_throw<ConfigError>("ps.replay");
   OrderHead head;
   if (bytes.size() >= sizeof(head)) {

@@ -120,7 +120,10 @@ TEST_F(Replays, OfAnotherRunAreRefused) {
   EXPECT_THAT(open({.partition = 0, .partitions = 2, .workers = 3, .tables = 1}),
               HasSubstr("is no record"));
   EXPECT_THAT(open({.partition = 0, .partitions = 3, .workers = 3, .tables = tables}),
-              HasSubstr("order-0-of-3.bin"));
+              HasSubstr("was recorded with 2 servers, and this job has 3: start it with 2"));
+  std::filesystem::remove(folder_ + "/order-1-of-2.bin");
+  EXPECT_THAT(open({.partition = 1, .partitions = 2, .workers = 3, .tables = tables}),
+              HasSubstr("order-1-of-2.bin is not there"));
   // A worker that does something else is told so, and not left waiting.
   OrderReplay replay(folder_, {.partition = 0, .partitions = 2, .workers = 3, .tables = tables});
   replay.check({.kind = Kind::kPull, .worker = 1, .number = 0});
