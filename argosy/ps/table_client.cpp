@@ -1,5 +1,7 @@
 #include "argosy/ps/table_client.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -9,6 +11,7 @@
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/ps/copy_row.h"
 #include "argosy/ps/spill_folder.h"
@@ -93,11 +96,9 @@ void TableClient::begin_where_it_is() {
   std::optional<WorkerProgress> least;
   for (int partition = 0; partition < servers(); ++partition) {
     const WorkerProgress theirs = answers[static_cast<size_t>(partition)].wait();
-    ARGOSY_CHECK(theirs.tables == tables_.fingerprint(),
-                 "ps.client",
-                 "server \"{}\" has other tables than this worker (names, sizes, rules, seeds): "
-                 "start both from one program with the same options",
-                 primary_of(partition).name);
+    if (theirs.tables != tables_.fingerprint()) {
+      refuse_tables_of(primary_of(partition));
+    }
     ARGOSY_CHECK(options_.terms.empty() || theirs.terms == options_.terms,
                  "ps.client",
                  "server \"{}\" updates by \"{}\", and this worker expects \"{}\": start both "
@@ -116,6 +117,18 @@ void TableClient::begin_where_it_is() {
   }
   pushes_ = least->pushes;
   steps_before_ = least->steps;
+}
+
+void TableClient::refuse_tables_of(const rpc::Target& server) {
+  const LinesApart apart =
+      first_apart(agent_.call<std::vector<std::string>>(server, "ps/tables"), tables_.lines())
+          .value_or(LinesApart{"other ShrinkOptions", "its own"});
+  throw UsageError("ps.client",
+                   fmt::format("server \"{}\" has other tables than this worker: it has {}; this "
+                               "worker has {}. Start both from one program with the same options",
+                               server.name,
+                               apart.theirs,
+                               apart.mine));
 }
 
 uint64_t TableClient::pushes_of(uint32_t worker) {

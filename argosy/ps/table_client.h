@@ -158,6 +158,7 @@ class TableClient final {
                                    std::vector<rpc::Draft>& drafts);
 
   void begin_where_it_is();
+  [[noreturn]] void refuse_tables_of(const rpc::Target& server);
   [[nodiscard]] size_t size_of(const PullRequest& request) const;
   void check_dense(size_t given, const std::function<size_t(size_t)>& size) const;
   void add_rows(const Gradients& all, std::vector<PushRequest>& requests);

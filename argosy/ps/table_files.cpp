@@ -166,17 +166,14 @@ std::vector<std::string> saved_lines(const std::string& folder,
 void check_lines(const std::string& folder,
                  const std::vector<std::string>& saved,
                  const std::vector<std::string>& mine) {
-  for (size_t i = 0; i < std::max(saved.size(), mine.size()); ++i) {
-    const std::string theirs = i < saved.size() ? saved[i] : "nothing more";
-    const std::string ours = i < mine.size() ? mine[i] : "nothing more";
-    ARGOSY_CHECK(theirs == ours,
-                 "ps.load",
-                 "{} was saved of other tables: it has {}; this program has {}. Resume with the "
-                 "program and the options that saved it",
-                 folder,
-                 theirs,
-                 ours);
-  }
+  const std::optional<LinesApart> apart = first_apart(saved, mine);
+  ARGOSY_CHECK(!apart,
+               "ps.load",
+               "{} was saved of other tables: it has {}; this program has {}. Resume with the "
+               "program and the options that saved it",
+               folder,
+               apart->theirs,
+               apart->mine);
 }
 
 }  // namespace

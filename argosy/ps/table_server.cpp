@@ -104,6 +104,7 @@ void TableServer::serve(rpc::Functions& functions) {
   functions.serve("ps/load", [this](const FolderRequest& request) {
     replica(request.partition).load(TableFiles(request.folder, tables_));
   });
+  functions.serve("ps/tables", [this] { return tables_.lines(); });
   functions.serve("ps/stats", [this] { return stats(); });
   functions.serve("ps/stat_of_all", [this] { return stat_of_all(); });
   functions.serve("ps/stop", [this] {

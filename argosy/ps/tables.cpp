@@ -32,6 +32,19 @@ std::vector<std::string> TableSet::lines() const {
   return lines;
 }
 
+std::optional<LinesApart> first_apart(const std::vector<std::string>& theirs,
+                                      const std::vector<std::string>& mine) {
+  const auto line = [](const std::vector<std::string>& lines, size_t i) {
+    return i < lines.size() ? lines[i] : "nothing more";
+  };
+  for (size_t i = 0; i < std::max(theirs.size(), mine.size()); ++i) {
+    if (line(theirs, i) != line(mine, i)) {
+      return LinesApart{line(theirs, i), line(mine, i)};
+    }
+  }
+  return std::nullopt;
+}
+
 uint64_t TableSet::fingerprint() const {
   Fingerprint all;
   for (const std::string& line : lines()) {

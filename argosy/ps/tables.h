@@ -51,6 +51,15 @@ struct TableSet {
   [[nodiscard]] uint32_t index_of(std::string_view sparse_name) const;
 };
 
+/// Returns the first line that two sets do not have alike, "nothing more" at the end of one.
+/// nullopt: all are alike.
+struct LinesApart {
+  std::string theirs{};
+  std::string mine{};
+};
+[[nodiscard]] std::optional<LinesApart> first_apart(const std::vector<std::string>& theirs,
+                                                    const std::vector<std::string>& mine);
+
 /// Returns the shard of each dense parameter: large ones are spread first.
 [[nodiscard]] std::vector<int> dense_shards(std::span<const DenseOptions> dense);
 

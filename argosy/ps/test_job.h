@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
@@ -19,6 +20,8 @@
 #include "argosy/ps/table_server.h"
 #include "argosy/rendezvous/store.h"
 #include "argosy/rpc/agent.h"
+
+#include "tests/support/error_text.h"
 
 namespace argosy::ps {
 
@@ -191,7 +194,11 @@ class TestJob final {
         }
         {
           if (options.refused != nullptr) {
-            EXPECT_THROW(TableClient(agent, *options.refused, client), UsageError);
+            EXPECT_THAT(
+                test::error_text<UsageError>([&] { TableClient(agent, *options.refused, client); }),
+                ::testing::AllOf(
+                    ::testing::HasSubstr("it has rows \"users\": 5 weights"),
+                    ::testing::HasSubstr("this worker has rows \"users\": 6 weights")));
           }
           if (!options.refused_terms.empty()) {
             ClientOptions other = client;
