@@ -14,6 +14,7 @@
 #include <c10/core/GradMode.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/text.h"
 #include "argosy/engine/coming_memory.h"
@@ -70,7 +71,12 @@ class FlatOptimizer final : public OptimizerImpl {
     slots_.resize(registry_.size());
   }
 
+  void hand_over_steps(const StepsElsewhere& to) override { elsewhere_ = to; }
+
   void step() override {
+    if (!elsewhere_.why.empty()) {
+      throw UsageError(elsewhere_.where, elsewhere_.why);
+    }
     const c10::NoGradGuard no_grad;
     if (sharded_ != nullptr) {
       sharded_->begin();
@@ -597,6 +603,7 @@ class FlatOptimizer final : public OptimizerImpl {
   std::vector<Slot> slots_;  // beside the registry's parameters
   std::shared_ptr<StepDivision> division_{};
   std::shared_ptr<ShardedStep> sharded_{};
+  StepsElsewhere elsewhere_{};
   std::vector<Active> early_{};  // updated since the last step()
 };
 

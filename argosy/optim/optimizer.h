@@ -74,6 +74,12 @@ using Choices = std::vector<std::pair<std::string, std::string>>;
 /// Returns {{"learning rate of group 0", "0.1"}, {"weight decay of group 0", "L2 0.01"}, …}.
 [[nodiscard]] Choices rates_in_words(const std::vector<GroupInfo>& groups);
 
+/// Says that somebody else makes the steps of an optimizer, in the words of the error for step().
+struct StepsElsewhere {
+  std::string where{};  ///< room and operation of the error: "ps.training"
+  std::string why{};    ///< empty: nobody else makes them
+};
+
 /// The implementation behind an Optimizer. Derive from it to wrap another optimizer, as fleet does.
 class OptimizerImpl {
  public:
@@ -123,6 +129,8 @@ class OptimizerImpl {
   /// steps: weights from a file, say. What an optimizer remembers of the old weights (diloco,
   /// localsgd) ends; the state of its steps stays.
   virtual void weights_replaced() {}
+  /// Lets every later step() throw a UsageError with these words; an empty `why` ends that.
+  virtual void hand_over_steps(const StepsElsewhere& /*to*/) {}
   /// Ends a step that step_early() began in a backward that failed. Updated parameters stay
   /// updated, the rest of the step is not made, and no other process writes into the parameters
   /// from then on.

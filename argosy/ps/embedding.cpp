@@ -1,5 +1,8 @@
 #include "argosy/ps/embedding.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -9,6 +12,7 @@
 #include <c10/core/GradMode.h>
 
 #include "argosy/base/check.h"
+#include "argosy/comm/buffer.h"
 #include "argosy/ps/embedding_rows.h"
 #include "argosy/ps/id_deal.h"
 
@@ -23,11 +27,12 @@ void EmbeddingImpl::check(const at::Tensor& ids) const {
       rows_ != nullptr,
       "ps.embedding",
       "an Embedding was used before ps::ServedTraining has begun: its rows lie on servers");
-  ARGOSY_CHECK(ids.scalar_type() == at::kLong && ids.is_cpu(),
-               "ps.embedding",
-               "expected ids of i64 on the CPU, got {} on {}",
-               c10::toString(ids.scalar_type()),
-               ids.device().str());
+  ARGOSY_CHECK(
+      ids.scalar_type() == at::kLong && ids.is_cpu(),
+      "ps.embedding",
+      "expected ids of i64 on the CPU, got {} on {}: ids.to(torch::kInt64) is of that type",
+      comm::dtype_name(ids),
+      ids.device().str());
 }
 
 at::Tensor EmbeddingImpl::forward(const at::Tensor& ids) {
@@ -35,10 +40,57 @@ at::Tensor EmbeddingImpl::forward(const at::Tensor& ids) {
   return rows_->pull(ids.contiguous(), options_.padding_idx);
 }
 
+at::Tensor EmbeddingImpl::look_up(const at::Tensor& ids, const ClickCounts& counts) {
+  check(ids);
+  for (const at::Tensor& one : {counts.shows, counts.clicks}) {
+    ARGOSY_CHECK(
+        !one.defined() ||
+            (one.scalar_type() == at::kFloat && one.is_cpu() && one.sizes() == ids.sizes()),
+        "ps.embedding",
+        "shows and clicks: expected f32 on the CPU of shape [{}], as the ids, got {} on {} "
+        "of [{}]",
+        fmt::join(ids.sizes(), ", "),
+        comm::dtype_name(one),
+        one.device().str(),
+        fmt::join(one.sizes(), ", "));
+  }
+  return rows_->pull(ids.contiguous(), options_.padding_idx, counts);
+}
+
 void EmbeddingImpl::prefetch(const at::Tensor& ids) {
   check(ids);
   rows_->prefetch(ids.contiguous(), options_.padding_idx);
 }
+
+namespace {
+
+/// Returns the numbers at some places, none of an undefined tensor.
+std::vector<float> chosen(const at::Tensor& numbers, const std::vector<size_t>& places) {
+  std::vector<float> all;
+  if (numbers.defined()) {
+    const at::Tensor whole = numbers.contiguous();
+    for (const size_t place : places) {
+      all.push_back(whole.data_ptr<float>()[place]);
+    }
+  }
+  return all;
+}
+
+/// Appends to what batches before gave, `count` together, or nothing while nobody gave any.
+void append_counts(std::vector<float>& to,
+                   size_t count,
+                   const std::vector<float>& more,
+                   size_t more_count,
+                   float not_given) {
+  if (to.empty() && more.empty()) {
+    return;
+  }
+  to.resize(count, not_given);
+  to.insert(to.end(), more.begin(), more.end());
+  to.resize(count + more_count, not_given);
+}
+
+}  // namespace
 
 EmbeddingRows::EmbeddingRows(TableClient& client, uint32_t table, const Options& options)
     : client_(client),
@@ -90,11 +142,20 @@ void EmbeddingRows::prefetch(const at::Tensor& ids, std::optional<int64_t> paddi
   }
 }
 
-at::Tensor EmbeddingRows::pull(const at::Tensor& ids, std::optional<int64_t> padding) {
+at::Tensor EmbeddingRows::pull(const at::Tensor& ids,
+                               std::optional<int64_t> padding,
+                               const ClickCounts& counts) {
+  ARGOSY_CHECK(
+      local_ == nullptr || !(counts.shows.defined() || counts.clicks.defined()),
+      "ps.embedding",
+      "in kGeo workers send differences of rows, without shows and clicks: call forward(), "
+      "or take another mode");
   std::optional<Batch> batch = std::exchange(ahead_, std::nullopt);
   if (!batch || !at::equal(batch->ids, ids)) {
     batch = begin(ids, padding);
   }
+  batch->shows = chosen(counts.shows, batch->places);
+  batch->clicks = chosen(counts.clicks, batch->places);
   at::Tensor rows = finish(*batch);
   if (c10::GradMode::is_enabled()) {
     if (options_.keeps_read) {
@@ -121,6 +182,9 @@ void EmbeddingRows::keep(const Batch& batch, const at::Tensor& gradient) {
     }
   };
   const std::lock_guard lock(mutex_);
+  const size_t before = pending_.ids.size();
+  append_counts(pending_.shows, before, batch.shows, batch.wanted.size(), 1);
+  append_counts(pending_.clicks, before, batch.clicks, batch.wanted.size(), 0);
   pending_.ids.insert(pending_.ids.end(), batch.wanted.begin(), batch.wanted.end());
   append(pending_.gradients, whole);
   if (batch.rows.defined()) {

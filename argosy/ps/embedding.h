@@ -33,6 +33,13 @@ struct EmbeddingOptions {
   std::optional<int64_t> padding_idx{};
 };
 
+/// How often the things behind the ids of a batch were shown and clicked: what
+/// Entry::show_click() and tables with statistics go by.
+struct ClickCounts {
+  at::Tensor shows{};   ///< f32, of the shape of the ids; undefined: 1 each
+  at::Tensor clicks{};  ///< the same; undefined: 0 each
+};
+
 /// A table of rows by 64-bit ids, as a layer of any network. The rows lie on the servers of a job:
 /// forward reads those of the batch, backward keeps their gradients, and ServedTraining::step()
 /// sends them. It has no parameters. Before ServedTraining has begun, forward is an error.
@@ -50,6 +57,11 @@ class EmbeddingImpl : public torch::nn::Module {
   /// Blocks: until the servers have answered.
   /// Errors: UsageError before ServedTraining has begun; CallError naming a server that is gone.
   [[nodiscard]] at::Tensor forward(const at::Tensor& ids);
+
+  /// The same, and the step sends these counts beside the gradients. (No overload of forward(),
+  /// which torch::nn::Sequential could not choose from.)
+  /// Errors: UsageError for counts of another shape or type, and in kGeo, which sends none.
+  [[nodiscard]] at::Tensor look_up(const at::Tensor& ids, const ClickCounts& counts);
 
   /// Begins to read the rows of the next forward, which takes the same ids, while the caller
   /// computes: call it after this batch's forward. The rows may then lack this batch's step. In

@@ -9,6 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/ps/embedding.h"
 #include "argosy/ps/local_rows.h"
 #include "argosy/ps/table_client.h"
 
@@ -26,15 +27,19 @@ class EmbeddingRows final : public std::enable_shared_from_this<EmbeddingRows> {
 
   /// Returns the rows of `ids`, i64 of any shape, contiguous: a leaf whose gradient is kept here.
   /// The id `padding` has zeros, and no gradient.
-  [[nodiscard]] at::Tensor pull(const at::Tensor& ids, std::optional<int64_t> padding);
+  [[nodiscard]] at::Tensor pull(const at::Tensor& ids,
+                                std::optional<int64_t> padding,
+                                const ClickCounts& counts = {});
   /// Begins what the next pull() of the same ids ends. Any other pull() forgets it.
   void prefetch(const at::Tensor& ids, std::optional<int64_t> padding);
   /// Returns the gradients since the last call, of all batches as of one.
   struct Pending {
     std::vector<uint64_t> ids{};
     std::vector<float> gradients{};
-    std::vector<float> read{};  ///< like the gradients: the rows that they are of
-    TableClient::Seen seen{};   ///< by the first read of them; empty without gradients
+    std::vector<float> shows{};   ///< [ids], or empty: 1 each
+    std::vector<float> clicks{};  ///< [ids], or empty: 0 each
+    std::vector<float> read{};    ///< like the gradients: the rows that they are of
+    TableClient::Seen seen{};     ///< by the first read of them; empty without gradients
   };
   [[nodiscard]] Pending take();
   [[nodiscard]] uint32_t table() const { return table_; }
@@ -47,6 +52,8 @@ class EmbeddingRows final : public std::enable_shared_from_this<EmbeddingRows> {
     at::Tensor ids{};
     std::vector<uint64_t> wanted{};  ///< without the padding
     std::vector<size_t> places{};    ///< of these in the batch
+    std::vector<float> shows{};      ///< of these, or empty
+    std::vector<float> clicks{};
     std::unique_ptr<IdDeal> deal{};
     TableClient::Reading reading{};
     TableClient::Seen seen{};

@@ -15,6 +15,8 @@ RowGradients::RowGradients(const TableClient& client, const ServedModel& model) 
                     .ids = ids,
                     .gradients = taken.gradients,
                     .lr = model.rate_of(rows->table()),
+                    .shows = taken.shows,
+                    .clicks = taken.clicks,
                     .seen = taken.seen,
                     .read = taken.read});
   }

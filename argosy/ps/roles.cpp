@@ -11,6 +11,7 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/os/crash_handler.h"
 
 namespace argosy::ps {
 namespace {
@@ -19,8 +20,9 @@ std::string needed(const char* name) {
   const std::optional<std::string> value = env::get(name);
   if (!value) {
     throw ConfigError("ps.roles",
-                      fmt::format("{} is not set, and a job with servers needs it. Start it with a "
-                                  "launcher, or say who is who in TrainingOptions::roles",
+                      fmt::format("{} is not set, and a job with servers needs it. Start it with "
+                                  "argosy launch --server_num N --worker_num M, or say who is who "
+                                  "in TrainingOptions::roles",
                                   name));
   }
   return *value;
@@ -44,6 +46,7 @@ bool Roles::are_set() {
 }
 
 Roles Roles::from_environment() {
+  os::install_crash_handler();  // a program with servers begins here
   Roles roles;
   const std::vector<std::string> servers =
       strings::split(needed("PADDLE_PSERVERS_IP_PORT_LIST"), ',');

@@ -7,6 +7,7 @@
 #include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
+#include "argosy/comm/buffer.h"
 #include "argosy/ps/embedding.h"
 #include "argosy/ps/optimizer_rule.h"
 
@@ -38,7 +39,7 @@ void check_parameter(const std::string& name, const at::Tensor& parameter) {
       "ps.training",
       "{}: parameters on servers are contiguous, of f32 and on the CPU, got {} on {}",
       name,
-      c10::toString(parameter.scalar_type()),
+      comm::dtype_name(parameter),
       parameter.device().str());
 }
 

@@ -15,6 +15,7 @@
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/set_aside.h"
 #include "argosy/optim/forwarding_optimizer.h"
+#include "argosy/os/crash_handler.h"
 #include "argosy/ps/geo_steps.h"
 #include "argosy/ps/hybrid_steps.h"
 #include "argosy/ps/own_server.h"
@@ -73,6 +74,7 @@ std::string terms_of(const TrainingOptions& options) {
 }
 
 TrainingOptions checked(TrainingOptions options) {
+  os::install_crash_handler();  // first: what is wrong with the options is told by it too
   options.validate();
   return options;
 }
@@ -155,6 +157,10 @@ ServedTraining::ServedTraining(torch::nn::Module& model,
                       .threads = threads()});
     how_ = make_steps();
     begin();
+    optimizer.impl()->hand_over_steps(
+        {.where = "ps.training",
+         .why = "servers make the steps of this optimizer: call training.step(), or take "
+                "training.optimizer()"});
   }
 }
 
@@ -183,7 +189,9 @@ int ServedTraining::threads() const {
   return options_.threads > 0 ? options_.threads : at::get_num_threads();
 }
 
-ServedTraining::~ServedTraining() = default;
+ServedTraining::~ServedTraining() {
+  model_->optimizer().impl()->hand_over_steps({});
+}
 
 std::unique_ptr<WorkerSteps> ServedTraining::make_steps() {
   const bool keeps_read = options_.delay_compensation > 0;
@@ -339,10 +347,9 @@ void ServedTraining::save(const std::string& directory) {
 void ServedTraining::barrier() {
   ARGOSY_CHECK(!is_server(), "ps.training", "the barrier is one of the workers");
   const auto key = [&](int worker) { return fmt::format("ps/barrier/{}/{}", barriers_, worker); };
-  const Deadline deadline = Deadline::after(options_.timeout);
-  agent_->store()->set(key(options_.roles.index), "", deadline);
+  agent_->store()->set(key(options_.roles.index), "", Deadline::after(options_.timeout));
   for (int worker = 0; worker < options_.roles.workers; ++worker) {
-    agent_->store()->wait({key(worker)}, deadline);
+    await(key(worker), worker, options_.timeout);
   }
   ++barriers_;
 }
@@ -373,7 +380,7 @@ void ServedTraining::stop() {
   }
   agent_->store()->set(done_key(options_.roles.index), "1", Deadline::after(options_.timeout));
   for (int worker = 0; worker < options_.roles.workers; ++worker) {
-    await(worker);
+    await(done_key(worker), worker, patience());
   }
   how_->end();
   if (options_.roles.index == 0) {
@@ -382,15 +389,15 @@ void ServedTraining::stop() {
   agent_->shutdown(patience());
 }
 
-/// As long as it makes steps, or may be started again; the first one may write a checkpoint.
-void ServedTraining::await(int worker) {
+/// Waits for what a worker will set, as long as it makes steps, or may be started again.
+void ServedTraining::await(const std::string& key, int worker, std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds kSlice{500};
   rendezvous::Store& store = *agent_->store();
   uint64_t pushes = 0;
-  Deadline deadline = Deadline::after(patience());
+  Deadline deadline = Deadline::after(patience);
   for (;;) {
     try {
-      store.wait({done_key(worker)}, deadline.sooner(Deadline::after(kSlice)));
+      store.wait({key}, deadline.sooner(Deadline::after(kSlice)));
       return;
     } catch (const TimeoutError&) {
       const int rank = agent_->worker(worker_name(worker)).rank;
@@ -399,7 +406,7 @@ void ServedTraining::await(int worker) {
       }
       if (const uint64_t now = client_->pushes_of(static_cast<uint32_t>(worker)); now != pushes) {
         pushes = now;
-        deadline = Deadline::after(patience());
+        deadline = Deadline::after(patience);
       } else if (deadline.expired()) {
         throw;
       }

@@ -136,8 +136,9 @@ class ServedTraining final {
   /// Saves into a folder of your own, and returns when all is on the disk. As above otherwise.
   /// Errors: CheckpointError, also when a server died meanwhile.
   void save(const std::string& directory);
-  /// Returns when all workers have called it as often. Errors: TimeoutError naming the key of one
-  /// that has not.
+  /// Returns when all workers have called it as often. One that died and is not started again is
+  /// not waited for. Errors: TimeoutError naming the key of one that neither comes nor makes a step
+  /// within `timeout`.
   void barrier();
   /// Returns an optimizer whose step() is that of this training, for schedules and loops that take
   /// one. Learning rates are shared with the optimizer that was given. Its state_dict() has rates
@@ -168,7 +169,7 @@ class ServedTraining final {
   /// What a failure leaves half done is never built upon.
   void wholly(const std::function<void()>& work);
   void say_what_a_death_means();
-  void await(int worker);
+  void await(const std::string& key, int worker, std::chrono::milliseconds patience);
   [[nodiscard]] std::chrono::milliseconds patience() const;
 
   TrainingOptions options_;

@@ -1,6 +1,8 @@
 #include "argosy/ps/training.h"
 
+#include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -15,12 +17,17 @@
 #include "argosy/optim/lamb.h"
 #include "argosy/optim/lr_decay.h"
 #include "argosy/ps/training_test_support.h"
+#include "argosy/rendezvous/missed_ranks.h"
+#include "argosy/rendezvous/store.h"
 
+#include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
 
 namespace argosy::ps {
 namespace {
 
+using test::error_text;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using namespace trained;
 
@@ -302,6 +309,96 @@ TEST(PsTraining, AsyncLearnsToo) {
   const Trained trained = served(2, 2, by_sgd, UpdateMode::kAsync);
   EXPECT_TRUE(at::isfinite(trained.rows).all().item<bool>());
   EXPECT_TRUE(at::isfinite(trained.weight).all().item<bool>());
+}
+
+/// One step of two ids, of which the second was clicked twice. `counts`: else by forward().
+std::vector<uint64_t> rows_after(bool counts, bool shrink) {
+  Embedding rows(EmbeddingOptions{.dim = 2,
+                                  .rule = naive(),
+                                  .lr = 1,
+                                  .entry = shrink ? Entry() : Entry::show_click({.score = 2}),
+                                  .statistics = true});
+  optim::Optimizer optimizer = optim::SGD(torch::nn::Linear(1, 1), {.lr = 0});
+  ServedTraining training(*rows, optimizer, {.roles = Roles::alone()});
+  const at::Tensor ids = torch::tensor({{1, 2}, {2, 2}}, at::kLong);
+  const at::Tensor clicks = torch::tensor({{0.0F, 1.0F}, {1.0F, 0.0F}});
+  const at::Tensor plain = rows(torch::tensor({1}, at::kLong));
+  (counts ? rows->look_up(ids, {.clicks = clicks}) : rows(ids)).sum().backward();
+  plain.sum().backward();  // without counts: 1 show and no click
+  training.step();
+  std::vector<uint64_t> there{training.stats()[0].rows};
+  if (shrink) {
+    training.shrink();
+    there.push_back(training.stats()[0].rows);
+  }
+  training.stop();
+  return there;
+}
+
+TEST(PsTraining, ClicksOfABatchComeToItsRows) {
+  using Rows = std::vector<uint64_t>;
+  EXPECT_EQ(rows_after(/*counts=*/true, /*shrink=*/false), Rows{1}) << "2 clicks are enough";
+  EXPECT_EQ(rows_after(/*counts=*/false, /*shrink=*/false), Rows{0});
+  EXPECT_EQ(rows_after(/*counts=*/true, /*shrink=*/true), (Rows{2, 1}));
+  EXPECT_EQ(rows_after(/*counts=*/false, /*shrink=*/true), (Rows{2, 0}));
+}
+
+TEST(PsTraining, ClicksThatDoNotFitAreRefused) {
+  ServedNet net;
+  ServedTraining training(net, by_sgd(net), {.roles = Roles::alone(), .mode = UpdateMode::kGeo});
+  const at::Tensor ids = torch::zeros({2, 3}, at::kLong);
+  const auto text_of = [&](const ClickCounts& counts) {
+    return error_text<UsageError>([&] { (void)net.words->look_up(ids, counts); });
+  };
+  EXPECT_THAT(text_of({.clicks = torch::zeros({3, 2})}),
+              HasSubstr("of shape [2, 3], as the ids, got f32 on cpu of [3, 2]"));
+  EXPECT_THAT(text_of({.shows = torch::ones({2, 3}, at::kLong)}), HasSubstr("got i64 on cpu"));
+  EXPECT_THAT(text_of({.shows = torch::ones({2, 3})}), HasSubstr("in kGeo workers send"));
+  EXPECT_THAT(error_text<UsageError>([&] { (void)net.words(torch::zeros({2}, at::kInt)); }),
+              HasSubstr("got i32 on cpu: ids.to(torch::kInt64)"));
+  training.stop();
+}
+
+TEST(PsTraining, TheBarrierDoesNotWaitForAWorkerThatIsGoneForGood) {
+  const std::shared_ptr<rendezvous::Store> whole = rendezvous::in_process_store();
+  const Job job{.workers = 2,
+                .options = {.mode = UpdateMode::kAsync},
+                .store = rendezvous::prefix_store(whole, "run/r7/1")};
+  const auto soon = [] { return Deadline::after(60s); };
+  job.store->set("join/2", "host", soon());  // the rank of worker 1
+  std::atomic<bool> told = false;
+  run_job(job, [&](ServedTraining& training, ServedNet& /*net*/, int worker) {
+    if (worker == 1) {
+      return;  // and never calls it
+    }
+    std::thread launcher([&] {
+      std::this_thread::sleep_for(1s);
+      told = true;
+      rendezvous::tell_missed(*whole, "r7", 2, soon());
+    });
+    training.barrier();
+    EXPECT_TRUE(told);
+    launcher.join();
+  });
+}
+
+TEST(PsTraining, TheGivenOptimizerMakesNoStepsWhileServersMakeThem) {
+  for (const UpdateMode mode : {UpdateMode::kSync, UpdateMode::kGeo}) {
+    ServedNet net;
+    optim::Optimizer optimizer = by_sgd(net);
+    {
+      ServedTraining training(net, optimizer, {.roles = Roles::alone(), .mode = mode});
+      loss_of(net, 0, 0).backward();
+      EXPECT_THAT(error_text<UsageError>([&] { optimizer.step(); }),
+                  AllOf(HasSubstr("[ps.training]"),
+                        HasSubstr("call training.step(), or take training.optimizer()")));
+      training.step();
+      training.optimizer().step();
+      EXPECT_EQ(training.steps(), 2);
+      training.stop();
+    }
+    optimizer.step();  // nobody else makes them any more
+  }
 }
 
 TEST(PsTraining, WhatCannotBeIsSaid) {

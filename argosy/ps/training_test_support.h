@@ -115,12 +115,12 @@ struct Job {
   MakeOptimizer optimizer = by_sgd;
   Entry entry{};
   TrainingOptions options{};  ///< roles and agent are set
+  std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
 };
 
 /// Servers and workers of one job as threads: runs `work` as each worker.
 inline void run_job(const Job& job,
                     const std::function<void(ServedTraining&, ServedNet&, int worker)>& work) {
-  const std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
   std::vector<std::thread> threads;
   std::mutex making;
   for (int rank = 0; rank < job.servers + job.workers; ++rank) {
@@ -137,7 +137,7 @@ inline void run_job(const Job& job,
                        .is_server = is_server,
                        .index = is_server ? rank : rank - job.servers};
       options.timeout = 60s;
-      options.agent = {.store = store, .token = "secret"};
+      options.agent = {.store = job.store, .token = "secret"};
       ServedTraining training(net, optimizer, options);
       if (is_server) {
         training.serve();
