@@ -17,20 +17,18 @@ double taste(uint64_t id, uint64_t kind) {
 }  // namespace
 
 void ClickTruth::draw(ClickBatch& to) {
-  std::uniform_real_distribution<double> uniform(0, 1);
   for (size_t i = 0; i < ClickBatch::kNumbers; ++i) {
-    const bool missing = uniform(random_) < 0.1;
-    to.numbers.push_back(missing
-                             ? std::numeric_limits<float>::quiet_NaN()
-                             : std::floor(static_cast<float>(std::pow(1000.0, uniform(random_)))));
+    const bool missing = uniform() < 0.1;
+    to.numbers.push_back(missing ? std::numeric_limits<float>::quiet_NaN()
+                                 : std::floor(static_cast<float>(std::pow(1000.0, uniform()))));
   }
   for (uint64_t i = 0; i < ClickBatch::kCategories; ++i) {
     const double most = 1.0 + static_cast<double>(i % 5);
-    const auto category = static_cast<uint64_t>(std::pow(10.0, most * uniform(random_)));
+    const auto category = static_cast<uint64_t>(std::pow(10.0, most * uniform()));
     to.categories.push_back((i + 1) << 32U | category);
   }
   const double odds = log_odds(to, to.categories.size() / ClickBatch::kCategories - 1);
-  to.clicked.push_back(uniform(random_) < 1 / (1 + std::exp(-odds)) ? 1.0F : 0.0F);
+  to.clicked.push_back(uniform() < 1 / (1 + std::exp(-odds)) ? 1.0F : 0.0F);
 }
 
 double ClickTruth::log_odds(const ClickBatch& batch, size_t row) {

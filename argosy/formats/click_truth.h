@@ -24,12 +24,16 @@ class ClickTruth final {
  public:
   explicit ClickTruth(uint64_t seed) : random_(seed) {}
 
-  /// Appends a line. The same seed gives the same lines.
+  /// Appends a line. The same seed gives the same lines with every compiler and standard library;
+  /// only pow, exp and log1p are the system's own.
   void draw(ClickBatch& to);
   /// Returns the log odds of a click on that line, as it was drawn or as it was read back.
   [[nodiscard]] static double log_odds(const ClickBatch& batch, size_t row);
 
  private:
+  /// Returns a number in [0, 1). A distribution of the standard library would be its own.
+  [[nodiscard]] double uniform() { return static_cast<double>(random_() >> 11U) * 0x1p-53; }
+
   std::mt19937_64 random_;
 };
 

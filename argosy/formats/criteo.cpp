@@ -18,7 +18,7 @@ constexpr size_t kBuffer = size_t{256} << 10;
 constexpr size_t kFields = 1 + ClickBatch::kNumbers + ClickBatch::kCategories;
 
 template <typename Number>
-bool parse(std::string_view text, Number& number, int base) {
+bool parse_field(std::string_view text, Number& number, int base) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
   return error == std::errc{} && end == text.data() + text.size();
 }
@@ -39,18 +39,38 @@ void ClickBatch::resize(size_t lines) {
 
 CriteoReader::CriteoReader(const std::string& path) : reader_(path), buffer_(kBuffer) {}
 
-void CriteoReader::fail(size_t column, const std::string& what) const {
+void CriteoReader::fail(int64_t line, size_t column, const std::string& what) const {
   throw DataError("formats.criteo",
-                  fmt::format("line {}, column {}: {}", lines_ + 1, column + 1, what),
+                  fmt::format("line {}, column {}: {}", line, column + 1, what),
                   {.path = reader_.path()});
 }
 
 size_t CriteoReader::read(size_t most, ClickBatch& to) {
   size_t count = 0;
   for (std::string_view line; count < most && next_line(line); ++count, ++lines_) {
-    add(line, to);
+    add(line, lines_ + 1, to);
   }
   return count;
+}
+
+size_t CriteoReader::take(size_t most, ClickLines& to) {
+  to.text.clear();
+  to.before = lines_;
+  size_t count = 0;
+  for (std::string_view line; count < most && next_line(line); ++count, ++lines_) {
+    to.text += line;
+    to.text += '\n';
+  }
+  return count;
+}
+
+void CriteoReader::parse(const ClickLines& lines, ClickBatch& to) const {
+  int64_t number = lines.before;
+  for (std::string_view rest = lines.text; !rest.empty();) {
+    const size_t end = rest.find('\n');
+    add(rest.substr(0, end), ++number, to);
+    rest.remove_prefix(end + 1);
+  }
 }
 
 size_t CriteoReader::skip(size_t most) {
@@ -58,6 +78,17 @@ size_t CriteoReader::skip(size_t most) {
   for (std::string_view line; count < most && next_line(line); ++count, ++lines_) {
   }
   return count;
+}
+
+/// False: the file has no more.
+bool CriteoReader::read_more() {
+  std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+  end_ -= begin_;
+  begin_ = 0;
+  const size_t got =
+      reader_.read({reinterpret_cast<uint8_t*>(buffer_.data()) + end_, buffer_.size() - end_});
+  end_ += got;
+  return got > 0;
 }
 
 /// False at the end. The line is valid until the next call.
@@ -71,52 +102,53 @@ bool CriteoReader::next_line(std::string_view& line) {
       break;
     }
     if (end_ - begin_ > kLongestLine) {
-      fail(0, fmt::format("expected a line of at most {} bytes", kLongestLine));
+      fail(lines_ + 1, 0, fmt::format("expected a line of at most {} bytes", kLongestLine));
     }
-    std::memmove(buffer_.data(), from, end_ - begin_);
-    end_ -= begin_;
-    begin_ = 0;
-    const size_t got =
-        reader_.read({reinterpret_cast<uint8_t*>(buffer_.data()) + end_, buffer_.size() - end_});
-    if (got == 0 && end_ == 0) {
+    if (read_more()) {
+      continue;
+    }
+    if (end_ == 0) {
       return false;
     }
-    if (got == 0) {  // the last line lacks its end
-      line = {buffer_.data(), end_};
-      begin_ = end_;
-      break;
-    }
-    end_ += got;
+    line = {buffer_.data(), end_};  // the last line lacks its end
+    begin_ = end_;
+    break;
   }
   if (line.ends_with('\r')) {
     line.remove_suffix(1);
   }
+  if (line.empty() && begin_ == end_ && !read_more()) {
+    return false;  // a blank last line
+  }
   return true;
 }
 
-void CriteoReader::add(std::string_view line, ClickBatch& to) const {
+void CriteoReader::add(std::string_view line, int64_t number, ClickBatch& to) const {
   for (size_t column = 0; column < kFields; ++column) {
     const size_t tab = line.find('\t');
     const std::string_view field = line.substr(0, tab);
     if ((tab == std::string_view::npos) != (column + 1 == kFields)) {
-      fail(column, fmt::format("expected {} fields with tabs between them", kFields));
+      fail(number, column, fmt::format("expected {} fields with tabs between them", kFields));
     }
     if (column == 0) {
       if (field != "0" && field != "1") {
-        fail(column, fmt::format("expected 0 or 1, got \"{}\"", field.substr(0, 16)));
+        fail(number, column, fmt::format("expected 0 or 1, got \"{}\"", field.substr(0, 16)));
       }
       to.clicked.push_back(field == "1" ? 1.0F : 0.0F);
     } else if (column <= ClickBatch::kNumbers) {
-      int64_t number = 0;
-      if (!field.empty() && !parse(field, number, 10)) {
-        fail(column, fmt::format("expected a whole number, got \"{}\"", field.substr(0, 32)));
+      int64_t whole = 0;
+      if (!field.empty() && !parse_field(field, whole, 10)) {
+        fail(number,
+             column,
+             fmt::format("expected a whole number, got \"{}\"", field.substr(0, 32)));
       }
       to.numbers.push_back(field.empty() ? std::numeric_limits<float>::quiet_NaN()
-                                         : static_cast<float>(number));
+                                         : static_cast<float>(whole));
     } else {
       uint32_t value = 0;
-      if (!field.empty() && !parse(field, value, 16)) {
-        fail(column,
+      if (!field.empty() && !parse_field(field, value, 16)) {
+        fail(number,
+             column,
              fmt::format("expected up to 8 hexadecimal digits, got \"{}\"", field.substr(0, 32)));
       }
       const uint64_t place = column - ClickBatch::kNumbers;

@@ -26,9 +26,15 @@ struct ClickBatch {
   void resize(size_t lines);
 };
 
+/// Lines of a log that were read and not looked into.
+struct ClickLines {
+  std::string text{};
+  int64_t before = 0;  ///< lines of the log before the first
+};
+
 /// Reads logs of clicks in the form of Criteo's data sets, plain or gzip: lines of 40 fields with
 /// tabs between them: 0 or 1, then 13 whole numbers, then 26 categories of up to eight hexadecimal
-/// digits. All but the first may be empty.
+/// digits. All but the first may be empty. A blank last line is no line.
 ///
 ///     formats::CriteoReader log("day_0.gz");
 ///     formats::ClickBatch batch;
@@ -43,6 +49,11 @@ class CriteoReader final {
 
   /// Appends up to `most` lines. Returns how many; 0 at the end.
   size_t read(size_t most, ClickBatch& to);
+  /// Takes up to `most` lines without looking into them, in place of what `to` has. Returns how
+  /// many. parse() looks into them, when it is known that they are wanted.
+  size_t take(size_t most, ClickLines& to);
+  /// Appends the lines that take() took.
+  void parse(const ClickLines& lines, ClickBatch& to) const;
   /// Passes over up to `most` lines without looking into them. Returns how many.
   size_t skip(size_t most);
   /// Returns the number of lines that were read or passed over.
@@ -50,8 +61,9 @@ class CriteoReader final {
 
  private:
   [[nodiscard]] bool next_line(std::string_view& line);
-  void add(std::string_view line, ClickBatch& to) const;
-  [[noreturn]] void fail(size_t column, const std::string& what) const;
+  [[nodiscard]] bool read_more();
+  void add(std::string_view line, int64_t number, ClickBatch& to) const;
+  [[noreturn]] void fail(int64_t line, size_t column, const std::string& what) const;
 
   FileReader reader_;
   std::vector<char> buffer_;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/formats/click_truth.h"
+#include "argosy/formats/digest.h"
 #include "argosy/formats/test_files.h"
 
 #include "tests/support/error_text.h"
@@ -66,6 +68,46 @@ TEST(Criteo, PassesOverLinesWithoutLookingIntoThem) {
   EXPECT_EQ(batch.size(), 1U);
   EXPECT_EQ(batch.numbers.size(), 13U);
   EXPECT_EQ(batch.categories.size(), 26U);
+}
+
+TEST(Criteo, LinesAreTakenAndLookedIntoLater) {
+  const TestFile file(line_with("1", "1", "1") + "\n" + line_with("0", "2", "") + "\r\nno line");
+  CriteoReader reader(file.path());
+  ClickBatch batch;
+  ClickLines lines;
+  EXPECT_EQ(reader.skip(1), 1U);
+  EXPECT_EQ(reader.take(1, lines), 1U);
+  reader.parse(lines, batch);
+  EXPECT_EQ(batch.numbers[0], 2);
+  EXPECT_EQ(reader.take(5, lines), 1U);
+  EXPECT_EQ(reader.lines(), 3);
+  EXPECT_THAT(error_text<DataError>([&] { reader.parse(lines, batch); }), HasSubstr("line 3,"));
+  EXPECT_EQ(reader.take(5, lines), 0U);
+}
+
+TEST(Criteo, ABlankLastLineIsNoLine) {
+  const std::string good = line_with("1", "1", "a") + "\n";
+  for (const char* blank : {"\n", "\r\n", "\r"}) {
+    const TestFile file(good + good + blank);
+    EXPECT_EQ(read_all(file.path()).size(), 2U);
+    CriteoReader reader(file.path());
+    EXPECT_EQ(reader.skip(5), 2U);
+  }
+  const TestFile blank_alone("\n");
+  EXPECT_EQ(read_all(blank_alone.path()).size(), 0U);
+}
+
+TEST(Criteo, DrawnLinesAreTheSameEverywhere) {
+  ClickTruth truth(1);
+  ClickBatch drawn;
+  std::string text;
+  for (size_t row = 0; row < 1000; ++row) {
+    truth.draw(drawn);
+    append_criteo_line(drawn, row, text);
+  }
+  Digester digester(Digest::kMd5);
+  digester.update(std::as_bytes(std::span(text)));
+  EXPECT_EQ(digester.hex(), "4eb2637d50ccec5e29e6747ad3309e8f");
 }
 
 TEST(Criteo, DrawnLinesHaveTheTruthThatTheyWereDrawnBy) {
