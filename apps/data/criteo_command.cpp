@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "argosy/base/check.h"
@@ -53,7 +54,22 @@ void check_new(const std::string& path) {
                path);
 }
 
-TrueScores write_clicks(const ClickOptions& options) {
+/// What is told of a log.
+struct ClickFigures {
+  int64_t clicks = 0;
+  double auc = 0;
+  double log_loss = 0;
+};
+
+ClickFigures figures_of(TrueScores scores) {
+  ClickFigures figures{.clicks = static_cast<int64_t>(scores.clicked.size())};
+  const size_t lines = scores.clicked.size() + scores.others.size();
+  figures.log_loss = scores.loss_sum / static_cast<double>(lines);
+  figures.auc = metrics::roc_area(std::move(scores.clicked), std::move(scores.others));
+  return figures;
+}
+
+ClickFigures write_clicks(const ClickOptions& options) {
   constexpr size_t kAtOnce = 1024;
   os::WholeFile file =
       os::WholeFile::create(options.out, {.disk = os::WholeFileOptions::Disk::kNot})
@@ -76,9 +92,10 @@ TrueScores write_clicks(const ClickOptions& options) {
     file.write(text);
     bar.advance(static_cast<int64_t>(batch.size()));
   }
+  const ClickFigures figures = figures_of(std::move(scores));  // before the file is there
   file.commit().or_throw<DataError>("datatool.criteo", DataPlace{options.out});
   bar.finish();
-  return scores;
+  return figures;
 }
 
 }  // namespace
@@ -102,11 +119,8 @@ int run_criteo(const std::vector<std::string>& args) {
     return 0;
   }
   check_new(options.out);
-  const TrueScores scores = write_clicks(options);
+  const auto [clicks, auc, loss] = write_clicks(options);
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(options.out));
-  const auto clicks = static_cast<int64_t>(scores.clicked.size());
-  const double auc = metrics::roc_area(scores.clicked, scores.others);
-  const double loss = scores.loss_sum / static_cast<double>(options.lines);
   if (options.json) {
     program::print_json({{"path", options.out},
                          {"lines", options.lines},

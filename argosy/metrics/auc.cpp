@@ -121,7 +121,13 @@ double Auc::compute(const comm::Group& group) const {
   const bool nan = all_reduced({nans_}, group)[0] > 0;
   std::vector<RocPoint> points;
   if (options_.num_thresholds == 0) {
-    points = roc_points(gathered(positives_, group), gathered(negatives_, group));
+    const std::vector<double> positives = gathered(positives_, group);
+    const std::vector<double> negatives = gathered(negatives_, group);
+    if (options_.curve == Curve::kRoc) {  // of many samples the points would be the most memory
+      const double area = roc_area_of_sorted(positives, negatives);
+      return nan ? std::numeric_limits<double>::quiet_NaN() : area;
+    }
+    points = roc_points(positives, negatives);
   } else {
     const std::vector<int64_t> positive = all_reduced(positive_, group);
     const std::vector<int64_t> negative = all_reduced(negative_, group);

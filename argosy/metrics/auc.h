@@ -18,9 +18,9 @@ enum class Curve {
 
 struct AucOptions {
   Curve curve = Curve::kRoc;
-  /// 0 is exact: it keeps the scores, 8 bytes per sample, and compute() brings all of them to every
-  /// rank. Any other number makes that many bins plus one, in constant memory; scores must then be
-  /// probabilities. Paddle's number is 4095.
+  /// 0 is exact: it keeps the scores, 8 bytes per sample, and twice that while it grows; compute()
+  /// brings a copy of all of them to every rank. Any other number makes that many bins plus one, in
+  /// constant memory; scores must then be probabilities. Paddle's number is 4095.
   int64_t num_thresholds = 0;
 };
 

@@ -5,10 +5,37 @@
 
 namespace argosy::metrics {
 
-std::vector<RocPoint> roc_points(std::span<const double> positives,
-                                 std::span<const double> negatives) {
+namespace {
+
+/// Counts pairs by points, the highest score first.
+class RocPairs final {
+ public:
+  void add(const RocPoint& point) {
+    halves_ += static_cast<unsigned __int128>(2 * above_.positives + point.positives) *
+               static_cast<uint64_t>(point.negatives);
+    above_.positives += point.positives;
+    above_.negatives += point.negatives;
+  }
+  [[nodiscard]] double share() const {
+    if (above_.positives == 0 || above_.negatives == 0) {
+      return std::numeric_limits<double>::quiet_NaN();
+    }
+    const auto pairs =
+        static_cast<unsigned __int128>(above_.positives) * static_cast<uint64_t>(above_.negatives);
+    return static_cast<double>(halves_) / (2 * static_cast<double>(pairs));
+  }
+
+ private:
+  unsigned __int128 halves_ = 0;
+  RocPoint above_{};
+};
+
+}  // namespace
+
+void for_each_roc_point(std::span<const double> positives,
+                        std::span<const double> negatives,
+                        const std::function<void(const RocPoint&)>& visit) {
   constexpr double kLowest = -std::numeric_limits<double>::infinity();
-  std::vector<RocPoint> points;
   auto positive = positives.rbegin();
   auto negative = negatives.rbegin();
   while (positive != positives.rend() || negative != negatives.rend()) {
@@ -21,36 +48,35 @@ std::vector<RocPoint> roc_points(std::span<const double> positives,
     for (; negative != negatives.rend() && *negative == score; ++negative) {
       ++point.negatives;
     }
-    points.push_back(point);
+    visit(point);
   }
+}
+
+std::vector<RocPoint> roc_points(std::span<const double> positives,
+                                 std::span<const double> negatives) {
+  std::vector<RocPoint> points;
+  for_each_roc_point(positives, negatives, [&](const RocPoint& point) { points.push_back(point); });
   return points;
 }
 
 double roc_area(std::span<const RocPoint> points) {
-  RocPoint all;
+  RocPairs pairs;
   for (const RocPoint& point : points) {
-    all.positives += point.positives;
-    all.negatives += point.negatives;
+    pairs.add(point);
   }
-  if (all.positives == 0 || all.negatives == 0) {
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  unsigned __int128 halves = 0;
-  int64_t above = 0;  // positives with a higher score
-  for (const RocPoint& point : points) {
-    halves += static_cast<unsigned __int128>(2 * above + point.positives) *
-              static_cast<uint64_t>(point.negatives);
-    above += point.positives;
-  }
-  const auto pairs =
-      static_cast<unsigned __int128>(all.positives) * static_cast<uint64_t>(all.negatives);
-  return static_cast<double>(halves) / (2 * static_cast<double>(pairs));
+  return pairs.share();
+}
+
+double roc_area_of_sorted(std::span<const double> positives, std::span<const double> negatives) {
+  RocPairs pairs;
+  for_each_roc_point(positives, negatives, [&](const RocPoint& point) { pairs.add(point); });
+  return pairs.share();
 }
 
 double roc_area(std::vector<double> positives, std::vector<double> negatives) {
   std::ranges::sort(positives);
   std::ranges::sort(negatives);
-  return roc_area(roc_points(positives, negatives));
+  return roc_area_of_sorted(positives, negatives);
 }
 
 }  // namespace argosy::metrics

@@ -19,7 +19,8 @@ class ClickScores final {
   void add(const at::Tensor& odds, const at::Tensor& clicked);
 
   [[nodiscard]] int64_t lines() const { return lines_; }
-  /// Exact, by the ranks of all scores; see metrics::Auc. It keeps 8 bytes a line.
+  /// Exact, by the ranks of all scores; see metrics::Auc. It keeps 8 bytes a line,
+  /// and needs up to 24 at its peak.
   [[nodiscard]] double auc() const { return auc_.compute(); }
   /// Returns the mean of −log of the probability that was given to what came. NaN without a line.
   [[nodiscard]] double log_loss() const { return loss_sum_ / static_cast<double>(lines_); }
