@@ -47,6 +47,12 @@ void gather(const fs::path& folder, int depth, std::vector<fs::path>& found) {
   }
 }
 
+bool move_away(const std::string& folder, const std::string& file) {
+  std::error_code error;
+  fs::rename(folder + "/" + file, folder + "/earlier." + file, error);
+  return !error;
+}
+
 Run read_run(const std::string& folder, const std::string& name) {
   return {.folder = folder, .name = name, .config = read_run_config(folder)};
 }
@@ -100,6 +106,32 @@ Run find_run(const std::string& name, const std::string& folder) {
 
 void write_rank_file(const std::string& folder, int rank, const nlohmann::ordered_json& about) {
   write_json(folder, fmt::format("rank{}.json", rank), about);
+}
+
+void move_away_ranks(const std::string& folder, int ranks) {
+  bool more = true;
+  for (int rank = ranks; more; ++rank) {
+    more = move_away(folder, fmt::format("rank{}.json", rank));
+    more = move_away(folder, fmt::format("timeline.rank{}.json", rank)) || more;
+  }
+}
+
+void move_away_servers(const std::string& folder) {
+  move_away(folder, kServers);
+  move_away(folder, kServerFigures);
+}
+
+std::optional<std::string> first_failure(const std::string& folder, const std::string& before) {
+  std::optional<std::string> failure;
+  std::string first = before;
+  for (const nlohmann::ordered_json& rank : read_rank_files(folder)) {
+    const std::string at = rank.value("failed", "");
+    if (!at.empty() && at < first) {
+      first = at;
+      failure = fmt::format("rank {}: {}", rank.value("rank", 0), rank.value("error", ""));
+    }
+  }
+  return failure;
 }
 
 void write_servers_file(const std::string& folder, const nlohmann::ordered_json& servers) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,17 @@ struct FoundRuns {
 
 /// Writes `rank<k>.json`, whole or not at all. Errors: DataError "runs.write" with the path.
 void write_rank_file(const std::string& folder, int rank, const nlohmann::ordered_json& about);
+
+/// Renames what ranks from `ranks` on have left, their `rank<k>.json` and timelines, to
+/// `earlier.<name>`: the training that begins has no such ranks.
+void move_away_ranks(const std::string& folder, int ranks);
+/// Does so with `servers.json` and `servers.jsonl`.
+void move_away_servers(const std::string& folder);
+
+/// Returns the failure that came first by the ranks' files on this host, and before that UTC time:
+/// "rank 1: [data.jpeg] …". nullopt: none has failed.
+[[nodiscard]] std::optional<std::string> first_failure(const std::string& folder,
+                                                       const std::string& before = "~");
 
 /// Writes `servers.json`, a list of objects with what each server told last, whole or not at all.
 /// Errors: DataError "runs.write" with the path.

@@ -314,5 +314,33 @@ TEST_F(RunPageTest, AFolderThatCannotBeWrittenIsTold) {
   EXPECT_EQ(files, 2U) << "a temporary file was left";
 }
 
+TEST(RunFolder, WhatOtherRanksAndServersLeftIsMovedAway) {
+  const test::TempDir folder;
+  const std::string path = folder.path().string();
+  for (int rank = 0; rank < 3; ++rank) {
+    write_rank_file(path, rank, {{"rank", rank}});
+  }
+  write_servers_file(path, nlohmann::ordered_json::array({{{"server", 0}}}));
+  move_away_ranks(path, 1);
+  move_away_servers(path);
+  EXPECT_EQ(read_rank_files(path).size(), 1U);
+  EXPECT_TRUE(read_servers_file(path).empty());
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "earlier.rank2.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "earlier.servers.json"));
+}
+
+TEST(RunFolder, TheFirstFailureIsFound) {
+  const test::TempDir folder;
+  const std::string path = folder.path().string();
+  write_rank_file(path, 0, {{"rank", 0}});
+  EXPECT_EQ(first_failure(path), std::nullopt);
+  write_rank_file(
+      path, 1, {{"rank", 1}, {"failed", "2026-03-01T12:00:02.000Z"}, {"error", "late"}});
+  write_rank_file(
+      path, 2, {{"rank", 2}, {"failed", "2026-03-01T12:00:01.000Z"}, {"error", "first"}});
+  EXPECT_EQ(first_failure(path), "rank 2: first");
+  EXPECT_EQ(first_failure(path, "2026-03-01T12:00:00.000Z"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace argosy::runs

@@ -8,7 +8,6 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -43,20 +42,6 @@ int64_t peak_memory_bytes() {
 std::string name_of(const std::string& folder) {
   const fs::path path = fs::absolute(folder).lexically_normal();
   return (path.has_filename() ? path : path.parent_path()).filename().string();
-}
-
-/// The files of an earlier training's ranks that this one does not have are none of its own.
-void move_away_ranks(const std::string& folder, int ranks) {
-  const auto move = [&](const std::string& file) {
-    std::error_code error;
-    fs::rename(folder + "/" + file, folder + "/earlier." + file, error);
-    return !error;
-  };
-  bool more = true;
-  for (int rank = ranks; more; ++rank) {
-    more = move(fmt::format("rank{}.json", rank));
-    more = move(fmt::format("timeline.rank{}.json", rank)) || more;
-  }
 }
 
 /// Whether the user wants the timeline otherwise.
@@ -148,7 +133,8 @@ void RunRecorder::begin_run(const Training& training) {
     }
   }
   runs::write_run_config(folder_, config);
-  move_away_ranks(folder_, training.model.group().size());
+  runs::move_away_ranks(folder_, training.model.group().size());
+  runs::move_away_servers(folder_);
   config_ = std::move(config);
 }
 
@@ -192,16 +178,7 @@ void RunRecorder::end_run(const Model& model, const End& end) {
 }
 
 std::string RunRecorder::first_cause() const {
-  std::string cause = error_;
-  std::string first = text::utc(error_at_);
-  for (const nlohmann::ordered_json& rank : runs::read_rank_files(folder_)) {
-    const std::string at = rank.value("failed", "");
-    if (!at.empty() && at < first) {
-      first = at;
-      cause = fmt::format("rank {}: {}", rank.value("rank", 0), rank.value("error", ""));
-    }
-  }
-  return cause;
+  return runs::first_failure(folder_, text::utc(error_at_)).value_or(error_);
 }
 
 void RunRecorder::on_epoch_begin(const Epoch& epoch) {
