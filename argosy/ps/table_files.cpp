@@ -28,6 +28,7 @@ constexpr const char* kModel = "model";
 constexpr const char* kTables = "tables";
 constexpr const char* kOptimizer = "optimizer";
 constexpr const char* kLinesFile = "tables.json";
+constexpr const char* kPlaceFile = "place.txt";
 
 std::string file_of(int shard) {
   return fmt::format("shard-{:02}-of-{}.safetensors", shard, kShards);
@@ -144,9 +145,18 @@ ManifestTensor column_tensor(const SparseOptions& table,
   return tensor;
 }
 
+std::string whole_text(const std::string& folder, const ManifestFile& file) {
+  const std::string path = (std::filesystem::path(folder) / file.name).string();
+  std::string text =
+      os::read_file(path).or_throw<CheckpointError>("ps.load", CheckpointPlace{path});
+  if (checkpoint::checksum_of(text) != file.checksum) {
+    throw CheckpointError("ps.load", "damaged: other bytes than were written", {path, {}});
+  }
+  return text;
+}
+
 std::vector<std::string> saved_lines(const std::string& folder,
                                      const checkpoint::Manifest& manifest) {
-  const std::string path = (std::filesystem::path(folder) / kLinesFile).string();
   const ManifestFile* const known = manifest.find_file(kLinesFile);
   if (known == nullptr) {
     throw CheckpointError(
@@ -155,12 +165,7 @@ std::vector<std::string> saved_lines(const std::string& folder,
         "ServedTraining or TableSaver wrote",
         {folder, {}});
   }
-  const std::string text =
-      os::read_file(path).or_throw<CheckpointError>("ps.load", CheckpointPlace{path});
-  if (checkpoint::checksum_of(text) != known->checksum) {
-    throw CheckpointError("ps.load", "damaged: other bytes than were written", {path, {}});
-  }
-  return nlohmann::json::parse(text).get<std::vector<std::string>>();
+  return nlohmann::json::parse(whole_text(folder, *known)).get<std::vector<std::string>>();
 }
 
 void check_lines(const std::string& folder,
@@ -245,6 +250,18 @@ checkpoint::Manifest describe(const std::string& folder,
     }
   }
   return manifest;
+}
+
+void write_place(const std::string& folder,
+                 const std::string& place,
+                 checkpoint::Manifest& manifest) {
+  manifest.files.push_back(checkpoint::write_file(folder, kPlaceFile, place));
+}
+
+std::string read_place(const std::string& folder) {
+  const checkpoint::Manifest manifest = checkpoint::read_manifest(folder);
+  const ManifestFile* const file = manifest.find_file(kPlaceFile);
+  return file == nullptr ? "" : whole_text(folder, *file);
 }
 
 TableFiles::TableFiles(const std::string& folder, const TableSet& tables)

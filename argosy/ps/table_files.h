@@ -41,6 +41,14 @@ struct ShardFile {
                                             const TableSet& tables,
                                             std::span<const ShardFile> shards);
 
+/// Writes the program's own words about its place in the data into the checkpoint's folder, and
+/// adds the file to the manifest. Errors: CheckpointError.
+void write_place(const std::string& folder,
+                 const std::string& place,
+                 checkpoint::Manifest& manifest);
+/// Returns them; "" where the checkpoint has none. Errors: CheckpointError for a damaged file.
+[[nodiscard]] std::string read_place(const std::string& folder);
+
 /// Reads what write_shard() has written. Thread-safe.
 class TableFiles final {
  public:

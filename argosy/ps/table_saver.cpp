@@ -27,7 +27,8 @@ constexpr const char* kPrefix = "step-";
 void finish(checkpoint::PendingFolder& folder,
             const TableSet& tables,
             const TableClient::Saving& saving,
-            int64_t step) {
+            int64_t step,
+            const std::string& place) {
   std::vector<ShardFile> shards = saving.wait();
   std::ranges::sort(shards, {}, &ShardFile::shard);
   for (uint32_t shard = 0; shard < kShards; ++shard) {
@@ -38,6 +39,9 @@ void finish(checkpoint::PendingFolder& folder,
                  shards.size());
   }
   checkpoint::Manifest manifest = describe(folder.path(), tables, shards);
+  if (!place.empty()) {
+    write_place(folder.path(), place, manifest);
+  }
   manifest.step = step;
   manifest.time = text::utc(std::chrono::system_clock::now());
   folder.commit(manifest);
@@ -105,7 +109,9 @@ int64_t TableSaver::resume() {
   return begun_;
 }
 
-void TableSaver::save(int64_t step, const std::vector<SavedDense>& dense) {
+void TableSaver::save(int64_t step,
+                      const std::vector<SavedDense>& dense,
+                      const std::string& place) {
   (void)wait();
   if (!std::exchange(saves_, true)) {
     checkpoint::set_aside_later(directory_, begun_);
@@ -113,11 +119,12 @@ void TableSaver::save(int64_t step, const std::vector<SavedDense>& dense) {
   auto folder =
       std::make_shared<checkpoint::PendingFolder>(directory_, checkpoint::step_name(step));
   missed_ = !survived(directory_, [&] {
-    writing_ = std::async(std::launch::async,
-                          [this, folder, step, saving = client_.begin_save(folder->path(), dense)] {
-                            finish(*folder, client_.tables(), saving, step);
-                            prune(directory_, keep_);
-                          });
+    writing_ =
+        std::async(std::launch::async,
+                   [this, folder, step, place, saving = client_.begin_save(folder->path(), dense)] {
+                     finish(*folder, client_.tables(), saving, step, place);
+                     prune(directory_, keep_);
+                   });
   });
 }
 

@@ -46,9 +46,9 @@ class TableSaver final {
   void go_on(int64_t step) { begun_ = step; }
   /// Begins a checkpoint of that step. Blocks: while a former one is being written. The first save
   /// moves checkpoints of later steps than it began at into a folder `earlier-<n>`.
-  /// `dense`: see TableClient::begin_save().
+  /// `dense`: see TableClient::begin_save(). `place`: see ServedTraining::set_place().
   /// Errors: CheckpointError of this or the former save.
-  void save(int64_t step, const std::vector<SavedDense>& dense = {});
+  void save(int64_t step, const std::vector<SavedDense>& dense = {}, const std::string& place = {});
   /// Returns when the last save is on the disk. False: a server died meanwhile, so that checkpoint
   /// is missing; the training goes on, and may save again. Errors: CheckpointError.
   [[nodiscard]] bool wait();

@@ -21,6 +21,7 @@
 #include "argosy/ps/own_server.h"
 #include "argosy/ps/pushed_steps.h"
 #include "argosy/ps/served_model.h"
+#include "argosy/ps/table_files.h"
 #include "argosy/ps/worker_group.h"
 #include "argosy/rendezvous/missed_ranks.h"
 
@@ -257,6 +258,7 @@ std::string ServedTraining::begin_tables() {
   }
   if (saver_ != nullptr && (options_.initial.empty() || saver_->has_any())) {
     steps_ = saver_->resume();
+    place_ = saver_->resumed_from().empty() ? "" : read_place(saver_->resumed_from());
     return saver_->resumed_from();
   }
   options_.initial.empty() ? client_->begin() : client_->load(options_.initial);
@@ -266,6 +268,7 @@ std::string ServedTraining::begin_tables() {
 /// One that was started again goes on where it was.
 void ServedTraining::begin() {
   constexpr const char* kBegun = "ps/begun";
+  constexpr const char* kPlace = "ps/place";
   const bool is_first = options_.roles.index == 0;
   std::string checkpoint;
   if (is_first && !options_.checkpoints.empty()) {
@@ -275,10 +278,13 @@ void ServedTraining::begin() {
   const bool has_begun = agent_->rejoined() && agent_->store()->check({kBegun}, deadline);
   if (is_first && !has_begun) {
     checkpoint = begin_tables();
+    begun_ = steps_;
+    agent_->store()->set(kPlace, place_, Deadline::after(options_.timeout));
     agent_->store()->set(kBegun, std::to_string(steps_), Deadline::after(options_.timeout));
   } else {
-    steps_ = std::stoll(agent_->store()->get(kBegun, deadline)) +
-             static_cast<int64_t>(client_->steps_before());
+    begun_ = std::stoll(agent_->store()->get(kBegun, deadline));
+    place_ = agent_->store()->get(kPlace, deadline);
+    steps_ = begun_ + static_cast<int64_t>(client_->steps_before());
     if (saver_ != nullptr) {
       saver_->go_on(steps_);
     }
@@ -325,7 +331,7 @@ void ServedTraining::save() {
                options_.checkpoints.empty() ? "empty" : options_.checkpoints);
   if (saver_ != nullptr) {
     wholly([&] { how_->send_rest(); });
-    saver_->save(steps_, how_->dense());
+    saver_->save(steps_, how_->dense(), place_);
   }
 }
 
@@ -337,7 +343,7 @@ void ServedTraining::save(const std::string& directory) {
   wholly([&] { how_->send_rest(); });
   TableSaver saver(*client_, directory);
   saver.go_on(steps_);
-  saver.save(steps_, how_->dense());
+  saver.save(steps_, how_->dense(), place_);
   if (!saver.wait()) {
     throw CheckpointError(
         "ps.save", "a server died while the checkpoint was written: save again", {directory, {}});
@@ -370,7 +376,7 @@ void ServedTraining::stop() {
   ARGOSY_CHECK(!is_server(), "ps.training", "this process is a server: serve() returns by itself");
   wholly([&] { how_->send_rest(); });
   if (saver_ != nullptr && !saver_->wait()) {
-    saver_->save(steps_, how_->dense());
+    saver_->save(steps_, how_->dense(), place_);
     if (!saver_->wait()) {
       throw CheckpointError(
           "ps.save",

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "argosy/checkpoint/prune.h"
@@ -127,6 +128,15 @@ class ServedTraining final {
   /// Returns how many steps the training has made, those before a resume included. In kAsync the
   /// first worker's count is that of a checkpoint.
   [[nodiscard]] int64_t steps() const { return steps_; }
+  /// Returns the step at which the job began: that of the checkpoint from which it resumed, or 0.
+  /// It is smaller than steps() on a worker that was started again alone.
+  [[nodiscard]] int64_t begun() const { return begun_; }
+  /// Says where in its data the program is after steps(), in words of its own. The checkpoints that
+  /// follow hold those of the first worker.
+  void set_place(std::string place) { place_ = std::move(place); }
+  /// Returns what was said last; before that, on every worker, what the checkpoint holds from which
+  /// the job resumed, for begun(). "": nothing.
+  [[nodiscard]] const std::string& place() const { return place_; }
   /// Begins a checkpoint of tables and parameters as they are now: the servers write while the
   /// training goes on. All workers may call it; the first one's call counts. It does not hold what
   /// is the program's own: make a schedule from steps().
@@ -183,6 +193,8 @@ class ServedTraining final {
   std::unique_ptr<TableSaver> saver_{};  ///< of the first worker
   bool failed_ = false;                  ///< amid what all servers must have
   int64_t steps_ = 0;
+  int64_t begun_ = 0;
+  std::string place_{};
   int64_t barriers_ = 0;
 };
 

@@ -160,6 +160,24 @@ TEST(PsTraining, GoesOnFromItsCheckpointToTheSameBits) {
   EXPECT_TRUE(torch::equal(saved.part("model").at("head.weight"), whole.weight));
 }
 
+TEST(PsTraining, ACheckpointKeepsTheFirstWorkersPlaceForAll) {
+  const test::TempDir directory;
+  Job job{.servers = 1, .workers = 2};
+  job.options.checkpoints = directory.path().string();
+  run_job(job, [](ServedTraining& training, ServedNet& net, int worker) {
+    EXPECT_EQ(training.place(), "");
+    EXPECT_EQ(training.begun(), 0);
+    backward(training, net, worker, 0);
+    training.step();
+    training.set_place(worker == 0 ? "line 7" : "another");
+    training.save();
+  });
+  run_job(job, [](ServedTraining& training, ServedNet& /*net*/, int /*worker*/) {
+    EXPECT_EQ(training.begun(), 1);
+    EXPECT_EQ(training.place(), "line 7");
+  });
+}
+
 TEST(PsTraining, SchedulesActOnItsOptimizer) {
   const std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
   const TrainingOptions options{.agent = {.store = store, .token = "s"}};
