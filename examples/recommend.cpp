@@ -48,8 +48,12 @@ void learn(recommend::ClickModel& model,
            const Options& o) {
   const ps::Roles& roles = training.roles();
   recommend::ClickFeed feed(
-      {.path = o.log, .batch_size = o.batch_size, .workers = roles.workers, .worker = roles.index},
-      training.steps(),  // those before a resume
+      {.path = o.log,
+       .batch_size = o.batch_size,
+       .workers = roles.workers,
+       .worker = roles.index,
+       .from = recommend::ClickPlace::parse(training.place()).value_or(recommend::ClickPlace())},
+      training.steps() - training.begun(),
       o.epochs);
   double loss_sum = 0;
   while (const auto item = feed.next()) {
@@ -61,6 +65,7 @@ void learn(recommend::ClickModel& model,
         torch::binary_cross_entropy_with_logits(model(item->inputs.ids), item->inputs.clicked);
     loss.backward();
     training.step();
+    training.set_place(item->place.to_text());  // a resume begins behind it
     loss_sum += loss.item<double>();
     if (training.steps() % 500 == 0) {
       if (!o.checkpoints.empty()) {

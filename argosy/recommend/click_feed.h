@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <stop_token>
 #include <thread>
 
 #include "argosy/base/bounded_queue.h"
@@ -25,18 +26,22 @@ class ClickFeed final {
   /// A batch, or the end of an epoch, which has no tensors.
   struct Item {
     ClickInputs inputs{};
-    int64_t epoch = 0;  ///< from 0
+    int64_t epoch = 0;   ///< from 0
+    ClickPlace place{};  ///< behind it
     [[nodiscard]] bool ends_epoch() const { return !inputs.ids.defined(); }
   };
   /// Waits for the next one. nullopt after the last epoch. Errors: those of the stream.
   [[nodiscard]] std::optional<Item> next();
 
  private:
-  void read(const ClickStreamOptions& options, int64_t rounds, int64_t epochs);
+  void read(const ClickStreamOptions& options,
+            int64_t rounds,
+            int64_t epochs,
+            const std::stop_token& stop);
 
   BoundedQueue<Item> items_{4};
   std::exception_ptr failure_{};  ///< written before the queue is closed
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace argosy::recommend

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <fstream>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -105,6 +107,59 @@ TEST_F(AClickLog, IsResumedByPassingOverRounds) {
   }
 }
 
+TEST_F(AClickLog, IsResumedByOthersBehindWhatWasTaken) {
+  const std::string path = numbered(20);
+  ClickStream alone({.path = path, .batch_size = 3});
+  ClickBatch batch;
+  std::vector<int> seen;
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(alone.next(batch));
+  }
+  const std::optional<ClickPlace> place = ClickPlace::parse(alone.place().to_text());
+  ASSERT_TRUE(place.has_value());
+  EXPECT_EQ(place->lines, 6);
+  seen = lines_of(batch);
+  for (int worker = 0; worker < 2; ++worker) {
+    ClickStream stream(
+        {.path = path, .batch_size = 2, .workers = 2, .worker = worker, .from = *place});
+    for (const std::vector<int>& lines : epoch_of(stream)) {
+      seen.insert(seen.end(), lines.begin(), lines.end());
+    }
+    EXPECT_EQ(stream.place().epoch, 1);
+    EXPECT_EQ(epoch_of(stream).size(), 5U);  // the next epoch begins at its first line
+  }
+  std::vector<int> all(18);  // each line once; two are no round of four
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_THAT(seen, ::testing::UnorderedElementsAreArray(all));
+  ClickStream at_end({.path = path, .batch_size = 3, .from = {.epoch = 2, .lines = 18}});
+  EXPECT_TRUE(epoch_of(at_end).empty());
+  EXPECT_EQ(at_end.place().epoch, 3);
+  for (const char* words :
+       {"", "epoch 1", "epoch x lines 2", "epoch 1 lines -2", "lines 1 epoch 2"}) {
+    EXPECT_FALSE(ClickPlace::parse(words).has_value()) << words;
+  }
+}
+
+TEST_F(AClickLog, IsReadOnceToPassOverManyEpochs) {
+  ClickStream stream({.path = numbered(9), .batch_size = 2, .from = {.epoch = 1, .lines = 4}});
+  constexpr int64_t kEpochs = 1'000'000'000;  // two rounds of the first, and four of each
+  stream.skip(2 + 4 * kEpochs + 1);
+  EXPECT_EQ(stream.rounds(), 2 + 4 * kEpochs + 1);
+  EXPECT_EQ(stream.place().epoch, 2 + kEpochs);
+  EXPECT_EQ(stream.place().lines, 2);
+}
+
+TEST_F(AClickLog, ALineThatIsLeftOutMayBeTorn) {
+  const std::string path = numbered(6);
+  std::ofstream(path, std::ios::app) << "1\t2";
+  ClickStream stream({.path = path, .batch_size = 4});
+  EXPECT_EQ(epoch_of(stream), (Batches{{0, 1, 2, 3}}));
+  ClickStream last({.path = path, .batch_size = 2, .workers = 2, .worker = 1});
+  EXPECT_EQ(epoch_of(last), (Batches{{2, 3}}));
+  std::ofstream(path, std::ios::app) << "\n1";  // now the second round is whole
+  EXPECT_THAT(error_text<DataError>([&] { (void)epoch_of(stream); }), HasSubstr("line 7"));
+}
+
 TEST_F(AClickLog, EndsAtItsLimit) {
   ClickStream stream({.path = numbered(20), .batch_size = 3, .limit = 10});
   EXPECT_EQ(epoch_of(stream), (Batches{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}}));
@@ -116,6 +171,11 @@ TEST_F(AClickLog, ThatIsTooShortIsAnError) {
   ClickBatch batch;
   EXPECT_THAT(error_text<DataError>([&] { (void)stream.next(batch); }),
               HasSubstr("7 lines are no batch of 4 for each of 2 workers"));
+  ClickStream cut({.path = numbered(7), .batch_size = 4, .limit = 3});
+  EXPECT_THAT(
+      error_text<DataError>([&] { (void)cut.next(batch); }),
+      HasSubstr("limit=3 leaves 3 lines, which are no batch of 4 for each of 1 worker. Take "
+                "a larger limit"));
   EXPECT_THROW(ClickStream({.path = "x", .batch_size = 0}), UsageError);
   EXPECT_THROW(ClickStream({.path = "x", .workers = 2, .worker = 2}), UsageError);
 }
@@ -126,6 +186,8 @@ TEST_F(AClickLog, IsReadAheadByAThread) {
   std::string seen;
   while (const auto item = feed.next()) {
     seen += item->ends_epoch() ? "end " : std::to_string(item->epoch) + " ";
+    EXPECT_EQ(item->place.lines % 4, 0);
+    EXPECT_EQ(item->place.epoch, item->ends_epoch() ? item->epoch + 1 : item->epoch);
   }
   EXPECT_EQ(seen, "0 end 1 1 1 end ");
   EXPECT_FALSE(feed.next().has_value());
