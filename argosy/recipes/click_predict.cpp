@@ -12,6 +12,7 @@
 #include <ATen/Functions.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/os/whole_file.h"
@@ -45,11 +46,13 @@ void refuse_what_is_not_of_clicks(const EvaluateSettings& given) {
        {std::pair("--split", !given.split.empty()),
         std::pair("--image_size", given.image_size.has_value()),
         std::pair("--amp", !given.amp.empty() && given.amp != "off"),
-        std::pair("--device", given.device != "auto" && given.device != "cpu")}) {
+        std::pair("--device", given.device != "auto" && given.device != "cpu"),
+        std::pair("--num_workers", given.num_workers != EvaluateSettings().num_workers),
+        std::pair("--verbose", given.verbose != EvaluateSettings().verbose)}) {
     ARGOSY_CHECK(!is_given,
                  "recipes.restore",
-                 "{} does nothing for a model of clicks: a log has no splits and no pictures, and "
-                 "its rows are read in 32 bits on the CPU",
+                 "{} does nothing for a model of clicks: a log has no splits and no pictures, one "
+                 "thread reads it without a bar, and its rows are read in 32 bits on the CPU",
                  option);
   }
 }
@@ -81,11 +84,11 @@ class RestoredClicks final {
 
  private:
   static ps::Roles alone(const TrainSettings& settings) {
-    const ps::Roles roles = click_roles(settings);
-    ARGOSY_CHECK(roles.own_server,
+    ARGOSY_CHECK(!ps::Roles::are_set() && env::get("WORLD_SIZE").value_or("1") == "1",
                  "recipes.restore",
-                 "it reads the checkpoint by itself: start it without argosy launch --server_num");
-    return roles;
+                 "one process reads the checkpoint and the log: start it without argosy launch");
+    check_click_log("--data", settings.data);
+    return ps::Roles::alone();
   }
 
   const TrainSettings settings_;
@@ -121,11 +124,13 @@ class PredictionLines final {
     std::string text;
     for (size_t row = 0; row < batch.size(); ++row, ++index_) {
       const int label = batch.clicked[row] > 0 ? 1 : 0;
-      text += is_json_ ? fmt::format("{{\"index\":{},\"label\":{},\"probability\":{:.6f}}}\n",
-                                     index_,
-                                     label,
-                                     chance[row])
-                       : fmt::format("{},{},{:.6f}\n", index_, label, chance[row]);
+      // NaN is no number of JSON.
+      const std::string told =
+          is_json_ && !std::isfinite(chance[row]) ? "null" : fmt::format("{:.6f}", chance[row]);
+      text += is_json_
+                  ? fmt::format(
+                        "{{\"index\":{},\"label\":{},\"probability\":{}}}\n", index_, label, told)
+                  : fmt::format("{},{},{}\n", index_, label, told);
     }
     write(text);
   }
@@ -198,10 +203,10 @@ ordered_json predict_clicks(const PredictSettings& settings,
   refuse_what_is_not_of_clicks(settings);
   const PredictSettings usual;
   ARGOSY_CHECK(files.empty() && settings.sheet.empty() && settings.submission.empty() &&
-                   settings.topk == usual.topk,
+                   settings.topk == usual.topk && settings.sheet_size == usual.sheet_size,
                "recipes.predict",
-               "pictures, --sheet, --submission and --topk are about pictures. The log to predict: "
-               "--data criteo:FILE");
+               "pictures, --sheet, --sheet_size, --submission and --topk are about pictures. The "
+               "log to predict: --data criteo:FILE");
   PredictionLines out(settings.out);
   RestoredClicks restored(settings);
   const int64_t lines =

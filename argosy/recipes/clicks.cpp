@@ -9,6 +9,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
+#include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 #include "argosy/engine/named.h"
 #include "argosy/engine/seed.h"
@@ -95,6 +96,12 @@ void refuse_others(const TrainSettings& s) {
         Refused{"--offload_folder", !s.offload_folder.empty(), kServers},
         Refused{"--virtual_ranks", s.virtual_ranks != 0, kServers},
         Refused{"--traffic", s.traffic != usual.traffic, kServers},
+        Refused{"--num_workers",
+                s.num_workers != usual.num_workers,
+                "is about loader threads, and one thread reads a log ahead"},
+        Refused{"--resume",
+                s.resume != usual.resume && s.run_dir == "none",
+                "goes on from the checkpoints of a run, which --run_dir none leaves out"},
         Refused{"--accumulate",
                 s.accumulate != 1,
                 "would send the same rows later: take a larger --batch_size"},
@@ -186,6 +193,9 @@ TrainSettings resolve_clicks(const TrainSettings& settings) {
   if (resolved.mode == "half_async") {
     resolved.staleness = settings.staleness.value_or(kUsualStaleness);
   }
+  if (!settings.pretrained.empty()) {
+    resolved.pretrained = absolute(newest_checkpoint(settings.pretrained));
+  }
   resolved.lr = settings.lr.value_or(entry.lr);
   resolved.weight_decay = settings.weight_decay.value_or(entry.weight_decay);
   return resolved;
@@ -208,6 +218,15 @@ ClickLogSpec click_log(const std::string& option, const std::string& text) {
   const int64_t limit = values.whole("limit");
   ARGOSY_CHECK(limit >= 0, kData.where, "{} {}: limit: expected 0 or more", option, text);
   return {.path = spec.path, .limit = limit};
+}
+
+void check_click_log(const std::string& option, const std::string& text) {
+  const ClickLogSpec log = click_log(option, text);
+  formats::ClickBatch line;
+  if (formats::CriteoReader(log.path).read(1, line) == 0) {
+    throw DataError(
+        kTrain, fmt::format("{} names a log without a line", option), {.path = log.path});
+  }
 }
 
 ps::Roles click_roles(const TrainSettings& settings) {

@@ -53,6 +53,9 @@ struct ClickLogSpec {
 };
 /// `option`: "--data". Errors: UsageError for another data set.
 [[nodiscard]] ClickLogSpec click_log(const std::string& option, const std::string& text);
+/// Opens it and reads a line, so that what is wrong is told before any work.
+/// Errors: those of click_log() and CriteoReader; DataError for a log without a line.
+void check_click_log(const std::string& option, const std::string& text);
 
 /// Lines that an evaluation or a prediction reads at once, unless the user says otherwise.
 inline constexpr int64_t kClickBatch = 4096;

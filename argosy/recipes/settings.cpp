@@ -55,7 +55,7 @@ program::Options options_of(TrainSettings& s) {
     {"--tokenizer", "FILE", "Of text: bytes, or a file or folder of GPT-2, Hugging Face, sentencepiece", &s.tokenizer, {}, kWhat},
     {"--sequence_length", "N", "Tokens of a window of text; unset: the model's context, or 256", &s.sequence_length, {.least = 1}, kWhat},
     {"--augment", "LIST", "Transforms, see --list augment; none; default", &s.augment, {}, kWhat},
-    {"--pretrained", "FILE", "Weights to begin with: what fits of a file", &s.pretrained, {}, kWhat},
+    {"--pretrained", "FILE", "Weights to begin with: what fits of a file; of clicks a run or a checkpoint with the same --model", &s.pretrained, {}, kWhat},
     {"--epochs", "N", "Passes over the training split", &s.epochs, {.least = 1}, kLength},
     {"--num_iters", "N", "Ends after so many updates", &s.num_iters, {.least = 1}, kLength},
     {"--batch_size", "N", "Samples of a batch, per virtual rank", &s.batch_size, {.least = 1}, kLength},
