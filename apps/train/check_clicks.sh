@@ -50,6 +50,14 @@ expect 2 '--clip_norm is about the norm of all gradients' "${model[@]}" --clip_n
 expect 2 '--staleness 3 is about --mode half_async, and the mode is async' "${model[@]}" --mode async --staleness 3
 expect 2 'sync, async, half_async' "${model[@]}" --mode geo
 expect 2 'add --val criteo:FILE' "${model[@]}" --eval_freq 2
+expect 2 '--num_workers is about loader threads' "${model[@]}" --num_workers 4
+expect 2 '--resume goes on from the checkpoints of a run' "${model[@]}" --run_dir none --resume auto
+expect 1 'no_val.tsv' "${model[@]}" --val criteo:no_val.tsv --run_dir no_val
+[[ ! -e no_val/metrics.jsonl ]] || complain "it trained before it looked at --val"
+: >empty.tsv
+expect 1 '--val names a log without a line' "${model[@]}" --val criteo:empty.tsv --run_dir none
+expect 1 'limit=100 leaves 100 lines' train --model deepfm --data criteo:clicks.tsv,limit=100 --batch_size 200 --run_dir none
+expect 1 'No such file or folder' "${model[@]}" --pretrained nowhere --run_dir none
 expect 2 'hidden=4xx: expected widths' train --model deepfm:hidden=4xx --data criteo:clicks.tsv
 expect 2 'deepfm has no option "width"' train --model deepfm:width=4 --data criteo:clicks.tsv
 expect 2 '--data text:clicks.tsv: expected a log of clicks' train --model wide_deep --data text:clicks.tsv
@@ -106,6 +114,46 @@ json again "${servers[@]}" --log_dir logs "$program" "${sync[@]}" --run_dir cut 
 holds 'j["steps"] == 10' again
 ls -d cut/checkpoints/earlier-1/step-000000100 >/dev/null || complain "an earlier training's checkpoints are gone"
 
+# Another number of workers and another batch go on behind the lines that were learned from: half of 40000 by 400 alone,
+# and the rest by 2 x 100.
+json half "${model[@]}" --val criteo:test.tsv --epochs 1 --batch_size 400 --run_dir halves --num_iters 50
+json rest "${servers[@]}" --log_dir logs "$program" "${model[@]}" --val criteo:test.tsv --epochs 1 --batch_size 100 \
+  --run_dir halves --resume must
+holds 'j[0]["steps"] == 50 and j[1]["steps"] == 150' half rest
+
+# What is done is neither evaluated nor saved again.
+saved=$(stat -c %y one/checkpoints/step-000000100/manifest.json)
+json done "${model[@]}" --val criteo:test.tsv --epochs 1 --batch_size 400 --run_dir one --resume must
+holds 'j[1]["steps"] == 100 and j[0]["result"]["eval_auc"] == j[1]["result"]["eval_auc"]' one done
+[[ $(grep -c '"eval"' one/metrics.jsonl) == 1 ]] || complain "one/ was evaluated again: $(grep '"eval"' one/metrics.jsonl)"
+[[ $saved == "$(stat -c %y one/checkpoints/step-000000100/manifest.json)" ]] || complain "one/ was saved again"
+
+# A restart resumes what its own job has saved, and not what another one has left in the folder.
+start() { # FILE JOB RESTARTS STEPS
+  ARGOSY_RUN_ID=$2 ARGOSY_RESTART_COUNT=$3 json "$1" "${model[@]}" --batch_size 100 --run_dir jobs --num_iters "$4"
+}
+start first a 0 12
+echo '{"rank": 1}' >jobs/rank1.json
+echo '[{"server": 0}]' >jobs/servers.json
+start second b.restart1 1 5
+holds 'j["steps"] == 5' second
+for file in checkpoints/earlier-1/step-000000012 earlier.rank1.json earlier.servers.json; do
+  [[ -e jobs/$file ]] || complain "what another job has left in jobs/ is not moved away: no $file"
+done
+start third b.restart2 2 8
+holds 'j["steps"] == 8' third
+[[ -e jobs/checkpoints/step-000000005 ]] || complain "a restart began anew"
+
+# A worker's failure is the run's, also where the launcher ends the first one.
+{ head -n 649 clicks.tsv; echo 'no line'; tail -n +650 clicks.tsv; } >damaged.tsv
+"$program" "${servers[@]}" --log_dir logs "$program" train --model deepfm:dim=2,hidden=4 --data criteo:damaged.tsv --batch_size 200 \
+  --run_dir damaged --verbose 0 >"$results/out" 2>&1 && complain "a damaged log was learned from"
+python3 - <<'END' || complain "damaged/run.json: $(grep -E '"state"|"message"' damaged/run.json)"
+import json
+run = json.load(open("damaged/run.json"))
+assert run["state"] == "failed" and "rank 1" in run["message"] and "line 650" in run["message"], run
+END
+
 # The records.
 for file in run.json recipe.json metrics.jsonl servers.jsonl servers.json rank0.json rank1.json index.html; do
   [[ -e two/$file ]] || complain "two/ has no $file"
@@ -159,6 +207,11 @@ END
 expect 2 'expected a name that ends with .csv or .jsonl' predict two --out two.txt
 expect 2 'The log to predict: --data criteo:FILE' predict two x.jpg
 expect 2 '--split does nothing for a model of clicks' evaluate two --split test
+expect 2 '--num_workers does nothing for a model of clicks' evaluate two --num_workers 4
+expect 2 '--sheet_size' predict two --sheet_size 4
+expect 1 'names a log without a line' evaluate two --data criteo:empty.tsv
+"$program" launch -n 2 "$program" evaluate two >"$results/out" 2>&1 && complain "two processes evaluated"
+grep -q 'start it without argosy launch' "$results/out" || complain "two processes evaluate: $(tail -n 3 "$results/out")"
 expect 1 'No such file or folder' predict nowhere --model deepfm --data criteo:test.tsv
 expect 1 'was saved of other tables' predict two --model deepfm:dim=9,hidden=32x16
 expect 2 'deepfm is no language model' generate --checkpoint two
@@ -169,8 +222,9 @@ json late "${servers[@]}" --log_dir logs "$program" train --model wide_deep:dim=
   --data criteo:clicks.tsv,limit=20000 --val criteo:test.tsv.gz,limit=2000 --mode half_async --staleness 4 --batch_size 100 \
   --epochs 1 --optimizer adagrad --verbose 0 --run_dir late
 holds 'j["steps"] == 100 and j["result"]["eval_auc"] > 0.55' late
-json free "${servers[@]}" --log_dir logs "$program" "${sync[@]}" --mode async --run_dir free --num_iters 10 --pretrained two/checkpoints/step-000000100
-holds 'j["steps"] == 10 and j["result"]["loss"] < 0.6' free # untrained: 0.69
+json free "${servers[@]}" --log_dir logs "$program" "${sync[@]}" --mode async --run_dir free --pretrained two
+grep -q '"own_lines_per_second"' free/metrics.jsonl || complain "free/metrics.jsonl: $(tail -n 2 free/metrics.jsonl)"
+holds 'j[1]["result"]["loss"] < j[0]["result"]["loss"] - 0.02' two free
 text=$("$program" train --model deepfm:dim=2,hidden=4 --data criteo:test.tsv --epochs 1 --batch_size 500 --run_dir none 2>&1) ||
   complain "alone: $text"
 [[ $text == *"one process with the rows in it"*"finished after 16 updates"* ]] || complain "alone it says: $text"

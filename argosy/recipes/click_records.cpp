@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
+#include "argosy/base/text.h"
 #include "argosy/engine/version.h"
 #include "argosy/recipes/description.h"
 #include "argosy/runs/run_folder.h"
@@ -74,12 +76,27 @@ void ClickRecords::begin_run(const TrainSettings& resolved, int64_t step) {
     }
   }
   runs::write_run_config(folder_, config);
+  runs::move_away_ranks(folder_, roles_.workers);
   write_recipe(folder_, resolved, step);
   train::detail::keep_lines_until(folder_ + "/metrics.jsonl", step, step_of_line);
+  find_evaluation(step);
   metrics_.emplace(folder_ + "/metrics.jsonl");
   servers_.emplace(folder_, step);
   page_.emplace(folder_);
   config_ = std::move(config);
+}
+
+void ClickRecords::find_evaluation(int64_t step) {
+  std::ifstream lines(folder_ + "/metrics.jsonl");
+  for (std::string line; step > 0 && std::getline(lines, line);) {
+    if (step_of_line(line) == step) {
+      ordered_json record = ordered_json::parse(line);
+      if (record.value("split", "") == "eval" && record.contains("loss") &&
+          record.contains("metrics") && record["metrics"].contains("auc")) {
+        evaluation_ = std::move(record);
+      }
+    }
+  }
 }
 
 void ClickRecords::add(const ordered_json& record) {
@@ -97,7 +114,7 @@ bool ClickRecords::write_now_and_then(int64_t step,
   if (roles_.index == 0) {  // its progress shows them, with a folder or without
     add_servers(step, ask());
   }
-  write_all(about());
+  write(about());
   return true;
 }
 
@@ -107,13 +124,18 @@ void ClickRecords::add_servers(int64_t step, std::span<const ps::ServerStat> ser
   }
 }
 
-void ClickRecords::write_all(const ordered_json& about) {
+void ClickRecords::write(const ordered_json& about) {
   constexpr auto kBetween = std::chrono::seconds(5);
   constexpr int kShare = 100;  // of the time may go into this
   const Clock::time_point begun = Clock::now();
   forgive([&] {
     if (!folder_.empty()) {
-      runs::write_rank_file(folder_, roles_.index, about);
+      ordered_json all = about;
+      if (!failed_at_.empty()) {
+        all["failed"] = failed_at_;
+        all["error"] = error_;
+      }
+      runs::write_rank_file(folder_, roles_.index, all);
     }
     if (page_.has_value()) {
       page_->write();
@@ -123,21 +145,35 @@ void ClickRecords::write_all(const ordered_json& about) {
   next_write_ = std::max(begun + kBetween, now + (now - begun) * kShare);
 }
 
-void ClickRecords::end(runs::RunState state,
-                       const std::string& why,
-                       std::optional<int> exit_code,
-                       const ordered_json& about) {
-  if (folder_.empty()) {
-    return;
+void ClickRecords::end(runs::RunState state, const std::string& why, std::optional<int> exit_code) {
+  forgive([&] {
+    if (!config_.has_value() || config_->state != runs::RunState::kRunning) {
+      return;
+    }
+    const std::optional<std::string> cause = state == runs::RunState::kFinished ? std::nullopt
+                                             : failed_at_.empty()
+                                                 ? runs::first_failure(folder_)
+                                                 : runs::first_failure(folder_, failed_at_);
+    config_->end(cause.has_value() ? runs::RunState::kFailed : state,
+                 cause.value_or(why),
+                 cause.has_value() ? std::nullopt : exit_code);
+    runs::write_run_config(folder_, *config_);
+    page_->write();
+  });
+}
+
+void ClickRecords::fail(const std::string& what, const ordered_json& about) {
+  {
+    const std::lock_guard lock(writing_);
+    error_ = what;
+    failed_at_ = text::utc(std::chrono::system_clock::now());
   }
-  if (config_.has_value()) {
-    config_->end(state, why, exit_code);
-    forgive([&] { runs::write_run_config(folder_, *config_); });
-  }
-  write_all(about);
+  write(about);
+  end(runs::RunState::kFailed, what, std::nullopt);
 }
 
 void ClickRecords::forgive(const std::function<void()>& write) {
+  const std::lock_guard lock(writing_);
   try {
     write();
   } catch (const DataError& error) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,7 +27,8 @@ namespace argosy::recipes {
 
 /// The records of a training with servers, as fit() leaves them for others: run.json, recipe.json,
 /// metrics.jsonl, a file for each worker, the page. The first worker writes all but the others'
-/// files. What cannot be written is said once, and the training goes on.
+/// files. What cannot be written is said once, and the training goes on. end() may be called by any
+/// thread, the rest by one.
 class ClickRecords final {
  public:
   /// Begins at `step`: what the folder has of later steps is taken out. `folder`: empty for none.
@@ -38,21 +40,27 @@ class ClickRecords final {
 
   /// Adds a line to metrics.jsonl.
   void add(const nlohmann::ordered_json& record);
-  /// Writes what this worker says about itself, and the page, if it is time; before, the first
-  /// worker calls `ask` for what its servers tell. True: it did.
+  /// Writes what this worker says about itself, and the page.
+  void write(const nlohmann::ordered_json& about);
+  /// Does so if it is time; before, the first worker calls `ask` for what its servers tell. True: it
+  /// did.
   bool write_now_and_then(int64_t step,
                           const std::function<nlohmann::ordered_json()>& about,
                           const std::function<std::vector<ps::ServerStat>()>& ask);
   void add_servers(int64_t step, std::span<const ps::ServerStat> servers);
-  void end(runs::RunState state,
-           const std::string& why,
-           std::optional<int> exit_code,
-           const nlohmann::ordered_json& about);
+  /// Returns the figures of an evaluation that a training had made at this step before it was
+  /// started again, as metrics.jsonl has them: "loss" and "auc" in "metrics". Null: none.
+  [[nodiscard]] const nlohmann::ordered_json& earlier_evaluation() const { return evaluation_; }
+  /// Records how the run ended, where nothing has been recorded before. A failure of another worker
+  /// that came first is the cause.
+  void end(runs::RunState state, const std::string& why, std::optional<int> exit_code);
+  /// Records a failure of this worker.
+  void fail(const std::string& what, const nlohmann::ordered_json& about);
 
  private:
   using Clock = std::chrono::steady_clock;
   void begin_run(const TrainSettings& resolved, int64_t step);
-  void write_all(const nlohmann::ordered_json& about);
+  void find_evaluation(int64_t step);
   void forgive(const std::function<void()>& write);
 
   const std::string folder_;
@@ -61,7 +69,11 @@ class ClickRecords final {
   std::optional<events::JsonlWriter> metrics_{};
   std::optional<ServerRecords> servers_{};
   std::optional<runs::RunPage> page_{};
+  nlohmann::ordered_json evaluation_{};
   Clock::time_point next_write_{};
+  std::string failed_at_{};  ///< UTC; empty: this worker has not failed
+  std::string error_{};
+  std::mutex writing_;
   bool told_ = false;
 };
 

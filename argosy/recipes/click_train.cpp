@@ -6,7 +6,12 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include <ATen/Functions.h>
@@ -17,10 +22,13 @@
 #include "argosy/base/error.h"
 #include "argosy/base/exit_codes.h"
 #include "argosy/base/log.h"
+#include "argosy/base/result.h"
 #include "argosy/base/text.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/fleet/fleet.h"
+#include "argosy/os/fd.h"
 #include "argosy/os/signal_flag.h"
+#include "argosy/os/whole_file.h"
 #include "argosy/recipes/click_records.h"
 #include "argosy/recipes/clicks.h"
 #include "argosy/recommend/click_feed.h"
@@ -62,20 +70,89 @@ std::string run_folder_of(const TrainSettings& settings, const ps::Roles& roles)
   return std::filesystem::absolute(folder).lexically_normal().string();
 }
 
+/// The name of this job, which it keeps when a launcher of ours starts it again. Empty: none.
+std::string job_name() {
+  const std::string id = env::get("ARGOSY_RUN_ID").value_or("");
+  return id.substr(0, id.find(".restart"));
+}
+
+std::string job_file(const std::string& run_dir) {
+  return run_dir + "/job.txt";
+}
+
+/// True if this is a restart of the job that began in this folder. What another job has left there
+/// stays until the first start sets it aside, and that start may have died before.
+bool has_begun_here(const std::string& run_dir) {
+  if (run_dir.empty() || job_name().empty() ||
+      env::get("ARGOSY_RESTART_COUNT").value_or("0") == "0") {
+    return false;
+  }
+  const Result<std::string> job = os::read_file(job_file(run_dir));
+  return job.ok() && *job == job_name() + "\n";
+}
+
+/// Once what another job has left is set aside.
+void note_job(const std::string& run_dir) {
+  if (run_dir.empty() || job_name().empty()) {
+    return;
+  }
+  const std::string path = job_file(run_dir);
+  os::WholeFile file =
+      os::WholeFile::create(path).or_throw<DataError>("recipes.train", DataPlace{path});
+  file.write(job_name() + "\n");
+  file.commit().or_throw<DataError>("recipes.train", DataPlace{path});
+}
+
+/// Where the log goes on.
+recommend::ClickPlace place_of(const ps::ServedTraining& training) {
+  const std::optional<recommend::ClickPlace> place = recommend::ClickPlace::parse(training.place());
+  if (training.begun() > 0 && !place.has_value()) {
+    throw CheckpointError(
+        "recipes.resume",
+        fmt::format(
+            "the checkpoint of step {} does not say how much of the log it has seen: "
+            "another program, or an older one, wrote it. Begin with it: --pretrained FOLDER "
+            "and another --run_dir",
+            training.begun()));
+  }
+  return place.value_or(recommend::ClickPlace());
+}
+
+/// While it lives, SIGTERM first calls `before`, on a thread of its own, and then ends the process
+/// as if nobody had looked: a worker that waits for others cannot leave by itself.
+class BeforeSigterm final {
+ public:
+  explicit BeforeSigterm(std::function<void()> before)
+      : thread_([this, before = std::move(before)](const std::stop_token& stop) {
+          while (!stop.stop_requested()) {
+            if (flag_->received() != 0) {
+              before();
+              flag_.reset();
+              (void)::kill(::getpid(), SIGTERM);
+              return;
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          }
+        }) {}
+
+ private:
+  std::optional<os::SignalFlag> flag_{std::in_place, std::initializer_list<int>{SIGTERM}};
+  std::jthread thread_;
+};
+
 ps::TrainingOptions training_options(const TrainSettings& resolved,
                                      const ps::Roles& roles,
                                      const std::string& run_dir) {
   // Where one worker evaluates, others may wait for its next step.
   const bool waits = !resolved.val.empty() && resolved.mode != "async";
   const auto patience = waits ? std::chrono::minutes(60) : std::chrono::minutes(5);
-  const bool again = env::get("ARGOSY_RESTART_COUNT").value_or("0") != "0";
   return {.roles = roles,
           .mode = mode_of(resolved.mode),
           .staleness = static_cast<uint64_t>(resolved.staleness.value_or(0)),
           .timeout = patience,
           .checkpoints = run_dir.empty() ? "" : run_dir + "/checkpoints",
           .keep = {.keep_last = resolved.keep_last},
-          .resume = resolved.resume != "never" || again,
+          .resume = resolved.resume != "never" || has_begun_here(run_dir),
           .initial = resolved.pretrained};
 }
 
@@ -90,9 +167,24 @@ class ClickLoop final {
         training_(training),
         parts_(parts),
         run_dir_(run_dir),
+        place_(place_of(training)),
         records_(run_dir, training.roles(), resolved, training.steps()) {
-    if (training.roles().own_server && !run_dir.empty()) {
+    if (run_dir.empty()) {
+      return;
+    }
+    if (training.begun() > 0) {
+      saved_at_ = training.begun();
+    }
+    if (const ordered_json& earlier = records_.earlier_evaluation(); !earlier.is_null()) {
+      evaluated_at_ = step();
+      evaluation_ = {{"eval_loss", earlier["loss"]}, {"eval_auc", earlier["metrics"]["auc"]}};
+    }
+    if (training.roles().own_server) {
       signals_.emplace({SIGTERM, SIGUSR1, SIGINT});
+    } else if (is_first()) {
+      before_sigterm_.emplace([this] {
+        records_.end(runs::RunState::kStopped, "SIGTERM came: nothing was saved", std::nullopt);
+      });
     }
   }
 
@@ -100,10 +192,11 @@ class ClickLoop final {
   ordered_json run() {
     try {
       announce();
+      records_.write(about());
       learn();
       finish();
     } catch (const std::exception& error) {
-      records_.end(runs::RunState::kFailed, error.what(), std::nullopt, about());
+      records_.fail(error.what(), about());
       throw;
     }
     return result();
@@ -127,6 +220,11 @@ class ClickLoop final {
   void end_epoch();
   void evaluate();
   void await_others();
+  void save();
+  /// Whether all workers' steps are this one's.
+  [[nodiscard]] bool is_in_step() const {
+    return settings_.mode == "sync" || training_.roles().workers == 1;
+  }
   void finish();
   [[nodiscard]] ordered_json about() const;
   [[nodiscard]] ordered_json result() const;
@@ -135,6 +233,7 @@ class ClickLoop final {
   ps::ServedTraining& training_;
   ClickParts& parts_;
   const std::string run_dir_;
+  const recommend::ClickPlace place_;  ///< where it begins
   ClickRecords records_;
   std::optional<os::SignalFlag> signals_{};
   std::optional<events::ProgressBar> bar_{};
@@ -142,8 +241,10 @@ class ClickLoop final {
   int64_t epoch_ = -1;  ///< from 0
   int64_t rows_ = -1;   ///< of all tables; -1: not known
   ordered_json epochs_ = ordered_json::array();
-  ordered_json figures_ = ordered_json::object();  ///< of the epoch that ends
+  ordered_json figures_ = ordered_json::object();     ///< of the epoch that ends
+  ordered_json evaluation_ = ordered_json::object();  ///< the last one
   int64_t evaluated_at_ = -1;
+  int64_t saved_at_ = -1;
   int64_t lines_ = 0;  ///< that this worker has learned from
   double waited_ = 0;
   // Since the epoch began, and since the last record.
@@ -153,6 +254,7 @@ class ClickLoop final {
   int64_t steps_ = 0;
   double waited_before_ = 0;
   Clock::time_point noted_ = Clock::now();
+  std::optional<BeforeSigterm> before_sigterm_{};  ///< ends before the rest
 };
 
 void ClickLoop::announce() const {
@@ -184,7 +286,10 @@ void ClickLoop::announce() const {
                                         roles.workers * settings_.batch_size,
                                         run_dir_.empty() ? "" : "; " + run_dir_));
   if (step() > 0) {
-    fleet::detail::print_line(fmt::format("Resuming after step {}\n", step()));
+    fleet::detail::print_line(fmt::format("Resuming after step {}: epoch {}, line {} of the log\n",
+                                          step(),
+                                          place_.epoch + 1,
+                                          place_.lines));
   }
 }
 
@@ -195,8 +300,9 @@ void ClickLoop::learn() {
                              .batch_size = settings_.batch_size,
                              .workers = roles.workers,
                              .worker = roles.index,
-                             .limit = log.limit},
-                            step(),
+                             .limit = log.limit,
+                             .from = place_},
+                            step() - training_.begun(),
                             settings_.epochs);
   for (std::optional<recommend::ClickFeed::Item> item = next(feed); item.has_value();) {
     begin_epoch(item->epoch);
@@ -212,12 +318,14 @@ void ClickLoop::learn() {
     const at::Tensor loss =
         at::binary_cross_entropy_with_logits(parts_.model(item->inputs.ids), item->inputs.clicked);
     lines_ += item->inputs.clicked.size(0);
+    const std::string place = item->place.to_text();
     item = next(feed);
     if (item.has_value() && !item->ends_epoch()) {
       parts_.model->prefetch(item->inputs.ids);  // which does nothing in sync
     }
     loss.backward();
     training_.step();
+    training_.set_place(place);
     note_step(loss.item<double>());
   }
 }
@@ -235,9 +343,10 @@ void ClickLoop::note_step(double loss) {
   ++steps_;
   ++epoch_steps_;
   if (settings_.save_freq.has_value() && step() % *settings_.save_freq == 0) {
-    training_.save();
+    save();
   }
-  const int64_t lines = settings_.batch_size * training_.roles().workers;
+  // Where workers make their steps at their own pace, this one speaks for itself alone.
+  const int64_t lines = settings_.batch_size * (is_in_step() ? training_.roles().workers : 1);
   if (step() % settings_.log_freq == 0) {
     const double seconds = std::max(seconds_since(noted_), 1e-9);
     records_.add({{"step", step()},
@@ -245,7 +354,8 @@ void ClickLoop::note_step(double loss) {
                   {"split", "train"},
                   {"loss", loss_ / static_cast<double>(steps_)},
                   {"lr", parts_.optimizer.lr()},
-                  {"lines_per_second", static_cast<double>(steps_ * lines) / seconds},
+                  {is_in_step() ? "lines_per_second" : "own_lines_per_second",
+                   static_cast<double>(steps_ * lines) / seconds},
                   {"input_wait", std::min((waited_ - waited_before_) / seconds, 1.0)}});
     if (bar_.has_value()) {
       bar_->show("loss", loss_ / static_cast<double>(steps_));
@@ -282,6 +392,10 @@ void ClickLoop::begin_epoch(int64_t epoch) {
   epoch_ = epoch;
   epoch_loss_ = 0;
   epoch_steps_ = 0;
+  loss_ = 0;
+  steps_ = 0;
+  waited_before_ = waited_;
+  noted_ = Clock::now();
   if (settings_.verbose > 0 && is_first()) {
     bar_.emplace(events::ProgressBarOptions{
         .label = fmt::format("epoch {}/{}", epoch + 1, settings_.epochs),
@@ -303,9 +417,7 @@ void ClickLoop::end_epoch() {
   if (epoch_ + 1 == settings_.epochs) {
     return;  // finish() does the rest, when all workers are here
   }
-  if (!run_dir_.empty()) {
-    training_.save();
-  }
+  save();
   if ((epoch_ + 1) % settings_.eval_freq == 0) {
     evaluate();
   }
@@ -315,7 +427,7 @@ void ClickLoop::end_epoch() {
 /// Where nobody waits at each step, others may still push: what is evaluated and saved last has
 /// their steps too. One that is gone never comes.
 void ClickLoop::await_others() {
-  if (settings_.mode == "sync" || training_.roles().workers == 1) {
+  if (is_in_step()) {
     return;
   }
   try {
@@ -328,9 +440,22 @@ void ClickLoop::await_others() {
   }
 }
 
+/// What is there is not written again. In other modes others may have made steps since.
+void ClickLoop::save() {
+  if (run_dir_.empty() || (is_in_step() && saved_at_ == step())) {
+    return;
+  }
+  training_.save();
+  saved_at_ = step();
+}
+
 /// On the first worker; in sync the others wait for its next step.
 void ClickLoop::evaluate() {
-  if (settings_.val.empty() || !is_first() || evaluated_at_ == step()) {
+  if (settings_.val.empty() || !is_first()) {
+    return;
+  }
+  if (evaluated_at_ == step()) {
+    figures_.update(evaluation_);
     return;
   }
   evaluated_at_ = step();
@@ -340,19 +465,20 @@ void ClickLoop::evaluate() {
                            {.path = log.path,
                             .batch_size = settings_.eval_batch_size.value_or(kClickBatch),
                             .limit = log.limit});
-  figures_["eval_loss"] = scores.log_loss();
-  figures_["eval_auc"] = scores.auc();
+  const double auc = scores.auc();
+  evaluation_ = {{"eval_loss", scores.log_loss()}, {"eval_auc", auc}};
+  figures_.update(evaluation_);
   records_.add({{"step", step()},
                 {"epoch", epoch_ + 1},
                 {"split", "eval"},
                 {"loss", scores.log_loss()},
-                {"metrics", {{"auc", scores.auc()}}}});
+                {"metrics", {{"auc", auc}}}});
   if (settings_.verbose > 0) {
     fleet::detail::print_line(
         fmt::format("after step {}: log loss {:.4f}, AUC {:.4f} on {} lines\n",
                     step(),
                     scores.log_loss(),
-                    scores.auc(),
+                    auc,
                     text::count(scores.lines())));
   }
 }
@@ -368,10 +494,8 @@ void ClickLoop::finish() {
     evaluate();
     epochs_.push_back(figures_);
   }
-  if (!run_dir_.empty()) {
-    training_.save();
-  }
-  if (is_first()) {
+  save();
+  if (is_first() && step() > training_.begun()) {
     records_.add_servers(step(), training_.server_stats());
   }
   training_.stop();
@@ -380,8 +504,8 @@ void ClickLoop::finish() {
                leaves ? "a signal came: saved" : "",
                !leaves            ? 0
                : signal == SIGINT ? 128 + SIGINT
-                                  : kResumeExitCode,
-               about());
+                                  : kResumeExitCode);
+  records_.write(about());
 }
 
 ordered_json ClickLoop::about() const {
@@ -422,6 +546,13 @@ ordered_json train_clicks(const TrainSettings& settings) {
   const ps::Roles roles = click_roles(resolved);
   const std::string run_dir = run_folder_of(resolved, roles);
   ClickParts parts = click_parts(resolved);
+  const bool is_first = !roles.is_server && roles.index == 0;
+  if (!roles.is_server) {
+    check_click_log("--data", resolved.data);
+  }
+  if (is_first && !resolved.val.empty()) {
+    check_click_log("--val", resolved.val);
+  }
   ps::ServedTraining training(
       *parts.model, parts.optimizer, training_options(resolved, roles, run_dir));
   if (training.is_server()) {
@@ -433,8 +564,11 @@ ordered_json train_clicks(const TrainSettings& settings) {
                           "there is no whole checkpoint to resume from",
                           {run_dir + "/checkpoints"});
   }
+  if (is_first) {
+    note_job(run_dir);
+  }
   ordered_json result = ClickLoop(resolved, training, parts, run_dir).run();
-  return roles.index == 0 ? result : ordered_json();
+  return is_first ? result : ordered_json();
 }
 
 Plan plan_clicks(const TrainSettings& settings) {
@@ -445,11 +579,9 @@ Plan plan_clicks(const TrainSettings& settings) {
   for (const at::Tensor& parameter : parts.model->parameters()) {
     parameters += parameter.numel();
   }
-  for (const std::string& log : {resolved.data, resolved.val}) {
-    formats::ClickBatch line;
-    if (!log.empty()) {  // what is no such log says so
-      formats::CriteoReader(click_log("--data", log).path).read(1, line);
-    }
+  check_click_log("--data", resolved.data);
+  if (!resolved.val.empty()) {
+    check_click_log("--val", resolved.val);
   }
   return {.options = to_json(resolved),
           .data = {{"trained_on", resolved.data},

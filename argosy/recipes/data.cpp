@@ -307,11 +307,12 @@ DataSpec parse_data(const std::string& text) {
     spec.entry = &find_entry(kData, data_sets(), name);
     rest = text.substr(name.size() + 1);
     spec.options = take_options(*spec.entry, rest);
-    ARGOSY_CHECK(!rest.empty() || !spec.options.empty(),  // "fashion_mnist:limit=500" has no path
-                 kData.where,
-                 "\"{}\": expected a path: {}:PATH",
-                 text,
-                 spec.entry->row.name);
+    ARGOSY_CHECK(
+        !rest.empty() || !spec.options.options.empty(),  // "fashion_mnist:limit=500" has no path
+        kData.where,
+        "\"{}\": expected a path: {}:PATH",
+        text,
+        spec.entry->row.name);
   } else if (text.find('/') != std::string::npos || is_there(existing(text))) {
     spec.entry = &recognised(text);
     rest = text;

@@ -16,6 +16,9 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string lines_path(const std::string& folder, int64_t step) {
+  if (step == 0) {  // of another training
+    runs::move_away_servers(folder);
+  }
   std::string path = folder + "/" + runs::kServerFigures;
   train::detail::keep_lines_until(path, step, step_of_line);
   return path;
