@@ -42,8 +42,8 @@ class ClickRecords final {
   void add(const nlohmann::ordered_json& record);
   /// Writes what this worker says about itself, and the page.
   void write(const nlohmann::ordered_json& about);
-  /// Does so if it is time; before, the first worker calls `ask` for what its servers tell. True: it
-  /// did.
+  /// Does so if it is time; before, the first worker calls `ask` for what its servers tell. True:
+  /// it did.
   bool write_now_and_then(int64_t step,
                           const std::function<nlohmann::ordered_json()>& about,
                           const std::function<std::vector<ps::ServerStat>()>& ask);
