@@ -122,6 +122,11 @@ void refuse_others(const TrainSettings& s) {
                  each.why,
                  parse_spec(kModels, s.model).name);
   }
+  // Not a word of the option's row: a recipe of other models has none.
+  ARGOSY_CHECK(s.mode.empty() || s.mode == "sync" || s.mode == "async" || s.mode == "half_async",
+               kTrain,
+               "--mode: expected one of sync, async, half_async, got \"{}\"",
+               s.mode);
   ARGOSY_CHECK(!s.staleness.has_value() || s.mode == "half_async",
                kTrain,
                "--staleness {} is about --mode half_async, and the mode is {}",

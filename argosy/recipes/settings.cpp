@@ -64,7 +64,7 @@ program::Options options_of(TrainSettings& s) {
     {"--sharding_stage --stage", "N", "What the axis sharding divides: 1 state; 2 gradients too; 3 parameters too (unset: 3)", &s.sharding_stage, {.least = 1, .most = 3}, kDivided},
     {"--offload_folder", "FOLDER", "Where the optimizer's state and masters lie in files, in stage 3", &s.offload_folder, {}, kDivided},
     {"--recompute", "", "Computes a language model's blocks again in backward, for less memory", &s.recompute, {}, kDivided},
-    {"--mode", "WORD", "Of clicks: when servers update; unset: sync", &s.mode, {.words = "sync|async|half_async"}, kDivided},
+    {"--mode", "WORD", "Of clicks: when servers update: sync, async or half_async; unset: sync", &s.mode, {}, kDivided},
     {"--staleness", "N", "With half_async: steps that a worker may be ahead of the slowest; unset: 8", &s.staleness, {.least = 0}, kDivided},
     {"--traffic", "NAME", "Saves traffic between processes: see --list traffic; none", &s.traffic, {}, kDivided},
     {"--accumulate", "N", "Batches of an update", &s.accumulate, {.least = 1}, kLength},
