@@ -156,6 +156,9 @@ at::Tensor EmbeddingRows::pull(const at::Tensor& ids,
   }
   batch->shows = chosen(counts.shows, batch->places);
   batch->clicks = chosen(counts.clicks, batch->places);
+  if (counts.clicks.defined() && !counts.shows.defined()) {
+    batch->shows.assign(batch->wanted.size(), 1.0F);  // each place was shown
+  }
   at::Tensor rows = finish(*batch);
   if (c10::GradMode::is_enabled()) {
     if (options_.keeps_read) {

@@ -114,13 +114,15 @@ struct Job {
   int workers = 1;
   MakeOptimizer optimizer = by_sgd;
   Entry entry{};
-  TrainingOptions options{};  ///< roles and agent are set
-  std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
+  TrainingOptions options{};                   ///< roles and agent are set
+  std::shared_ptr<rendezvous::Store> store{};  ///< nullptr: one of its own for each run
 };
 
 /// Servers and workers of one job as threads: runs `work` as each worker.
 inline void run_job(const Job& job,
                     const std::function<void(ServedTraining&, ServedNet&, int worker)>& work) {
+  const std::shared_ptr<rendezvous::Store> store =
+      job.store != nullptr ? job.store : rendezvous::in_process_store();
   std::vector<std::thread> threads;
   std::mutex making;
   for (int rank = 0; rank < job.servers + job.workers; ++rank) {
@@ -137,7 +139,7 @@ inline void run_job(const Job& job,
                        .is_server = is_server,
                        .index = is_server ? rank : rank - job.servers};
       options.timeout = 60s;
-      options.agent = {.store = job.store, .token = "secret"};
+      options.agent = {.store = store, .token = "secret"};
       ServedTraining training(net, optimizer, options);
       if (is_server) {
         training.serve();

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
+#include "argosy/base/strings.h"
 #include "argosy/base/text.h"
 #include "argosy/engine/version.h"
+#include "argosy/os/fd.h"
 #include "argosy/recipes/description.h"
 #include "argosy/runs/run_folder.h"
 #include "argosy/train/callbacks/earlier_lines.h"
@@ -87,9 +88,9 @@ void ClickRecords::begin_run(const TrainSettings& resolved, int64_t step) {
 }
 
 void ClickRecords::find_evaluation(int64_t step) {
-  std::ifstream lines(folder_ + "/metrics.jsonl");
-  for (std::string line; step > 0 && std::getline(lines, line);) {
-    if (step_of_line(line) == step) {
+  const Result<std::string> text = os::read_file(folder_ + "/metrics.jsonl");
+  for (const std::string& line : strings::split(text.ok() && step > 0 ? *text : "", '\n')) {
+    if (!line.empty() && step_of_line(line) == step) {
       ordered_json record = ordered_json::parse(line);
       if (record.value("split", "") == "eval" && record.contains("loss") &&
           record.contains("metrics") && record["metrics"].contains("auc")) {
