@@ -222,9 +222,9 @@ json late "${servers[@]}" --log_dir logs "$program" train --model wide_deep:dim=
   --data criteo:clicks.tsv,limit=20000 --val criteo:test.tsv.gz,limit=2000 --mode half_async --staleness 4 --batch_size 100 \
   --epochs 1 --optimizer adagrad --verbose 0 --run_dir late
 holds 'j["steps"] == 100 and j["result"]["eval_auc"] > 0.55' late
-json free "${servers[@]}" --log_dir logs "$program" "${sync[@]}" --mode async --run_dir free --pretrained two
+json free "${servers[@]}" --log_dir logs "$program" "${sync[@]}" --mode async --run_dir free --num_iters 10 --pretrained two
 grep -q '"own_lines_per_second"' free/metrics.jsonl || complain "free/metrics.jsonl: $(tail -n 2 free/metrics.jsonl)"
-holds 'j[1]["result"]["loss"] < j[0]["result"]["loss"] - 0.02' two free
+holds 'j["steps"] == 10 and j["result"]["loss"] < 0.67' free # untrained: 0.69
 text=$("$program" train --model deepfm:dim=2,hidden=4 --data criteo:test.tsv --epochs 1 --batch_size 500 --run_dir none 2>&1) ||
   complain "alone: $text"
 [[ $text == *"one process with the rows in it"*"finished after 16 updates"* ]] || complain "alone it says: $text"

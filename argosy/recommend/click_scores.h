@@ -31,6 +31,7 @@ class ClickScores final {
   int64_t lines_ = 0;
 };
 
+/// A log of clicks to be scored.
 struct ClickLog {
   std::string path{};
   int64_t batch_size = 4096;  ///< lines that are read at once
