@@ -228,33 +228,7 @@ TEST(GeoSteps, GoOnFromACheckpoint) {
 }
 
 TEST(GeoSteps, CanBeRepeatedToTheBit) {
-  constexpr int kWorkers = 3;
-  const test::TempDir directory;
-  const auto run = [&](const std::string& record, const std::string& replay) {
-    TrainingOptions options = geo(2);
-    options.record = record;
-    options.replay = replay;
-    at::Tensor result;
-    std::barrier<> all(kWorkers);
-    run_job({.servers = 2, .workers = kWorkers, .options = options},
-            [&](ServedTraining& training, ServedNet& net, int worker) {
-              for (int step = 0; step < 10; ++step) {
-                (void)backward(training, net, worker, step);
-                training.step();
-              }
-              all.arrive_and_wait();
-              if (worker == 0) {
-                training.pull();
-                result = weights_of(net);
-              }
-            });
-    return result;
-  };
-  const std::string folder = directory.path().string();
-  const at::Tensor recorded = run(folder, "");
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_TRUE(torch::equal(run("", folder), recorded)) << "replay " << i;
-  }
+  expect_repeated_to_the_bit(geo(2), 3);
 }
 
 TEST(GeoSteps, RefuseWhatCannotBe) {

@@ -309,18 +309,23 @@ TEST_F(DyingWorkers, KeepNobodyWaiting) {
   }
 }
 
+/// Two of three servers, the second one when all has two copies again.
+std::vector<Death> one_after_the_other(std::mt19937_64& random, int round) {
+  const int first = static_cast<int>(random() % 3);
+  return {{.server = first,
+           .step = static_cast<int>(5 + random() % 20),
+           .after_us = static_cast<int>(random() % 2000)},
+          {.server = (first + 1 + round % 2) % 3,
+           .step = static_cast<int>(50 + random() % 50),
+           .after_us = static_cast<int>(random() % 2000),
+           .when_safe = true}};
+}
+
 TEST_F(DyingServers, OneAfterTheOtherLoseNothing) {
   const Result calm = run({});
   std::mt19937_64 random(std::random_device{}());
   for (int i = 0; i < kills(); ++i) {
-    const int first = static_cast<int>(random() % 3);
-    const std::vector<Death> deaths{{.server = first,
-                                     .step = static_cast<int>(5 + random() % 20),
-                                     .after_us = static_cast<int>(random() % 2000)},
-                                    {.server = (first + 1 + i % 2) % 3,
-                                     .step = static_cast<int>(50 + random() % 50),
-                                     .after_us = static_cast<int>(random() % 2000),
-                                     .when_safe = true}};
+    const std::vector<Death> deaths = one_after_the_other(random, i);
     const UpdateMode mode = i % 3 == 2 ? UpdateMode::kAsync : UpdateMode::kSync;
     const Result disturbed = run({.servers = 3, .mode = mode, .deaths = deaths});
     const std::string what = fmt::format("servers {} and {} died in steps {} and {}",
@@ -344,14 +349,7 @@ TEST_F(DyingServers, WithRowsOnDiskChangeNoBit) {
   std::mt19937_64 random(std::random_device{}());
   for (int i = 0; i < std::max(kills() / 2, 2); ++i) {
     const test::TempDir directory;
-    const int first = static_cast<int>(random() % 3);
-    const std::vector<Death> deaths{{.server = first,
-                                     .step = static_cast<int>(5 + random() % 20),
-                                     .after_us = static_cast<int>(random() % 2000)},
-                                    {.server = (first + 1 + i % 2) % 3,
-                                     .step = static_cast<int>(50 + random() % 50),
-                                     .after_us = static_cast<int>(random() % 2000),
-                                     .when_safe = true}};
+    const std::vector<Death> deaths = one_after_the_other(random, i);
     const Result disturbed =
         run({.servers = 3, .deaths = deaths, .spill_directory = directory.path().string()});
     const std::string what = fmt::format("servers {} and {} died in steps {} and {}",

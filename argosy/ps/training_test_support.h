@@ -1,11 +1,13 @@
 #pragma once
 
 #include <algorithm>
+#include <barrier>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,6 +21,8 @@
 #include "argosy/ps/first_row.h"
 #include "argosy/ps/training.h"
 #include "argosy/rendezvous/store.h"
+
+#include "tests/support/temp_dir.h"
 
 // A small network whose rows lie on servers, the same in one process, and jobs of threads.
 namespace argosy::ps::trained {
@@ -160,6 +164,36 @@ inline float backward(ServedTraining& training, ServedNet& net, int worker, int6
   const at::Tensor loss = loss_of(net, worker, step);
   loss.backward();
   return loss.item<float>();
+}
+
+/// Ten steps of these workers on two servers, recorded once and replayed five times.
+inline void expect_repeated_to_the_bit(const TrainingOptions& given, int workers) {
+  const test::TempDir directory;
+  const auto run = [&](const std::string& record, const std::string& replay) {
+    TrainingOptions options = given;
+    options.record = record;
+    options.replay = replay;
+    at::Tensor result;
+    std::barrier<> all(workers);
+    run_job({.servers = 2, .workers = workers, .options = options},
+            [&](ServedTraining& training, ServedNet& net, int worker) {
+              for (int step = 0; step < 10; ++step) {
+                (void)backward(training, net, worker, step);
+                training.step();
+              }
+              all.arrive_and_wait();
+              if (worker == 0) {
+                training.pull();
+                result = weights_of(net);
+              }
+            });
+    return result;
+  };
+  const std::string folder = directory.path().string();
+  const at::Tensor recorded = run(folder, "");
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(torch::equal(run("", folder), recorded)) << "replay " << i;
+  }
 }
 
 }  // namespace argosy::ps::trained
