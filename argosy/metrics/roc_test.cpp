@@ -31,7 +31,8 @@ TEST(RocArea, IsTheShareOfPairsInOrder) {
     for (uint64_t i = 0, n = 2 + random() % 120; i < n; ++i) {
       const double score = static_cast<double>(random() % different) - 3;
       const bool clicked = i == 0 || (i != 1 && random() % 3 == 0);
-      (clicked ? positives : negatives).push_back(clicked ? score + 0.5 * (seed % 3) : score);
+      const double better = clicked ? 0.5 * static_cast<double>(seed % 3) : 0;
+      (clicked ? positives : negatives).push_back(score + better);
     }
     EXPECT_NEAR(roc_area(positives, negatives), counted_pairs(positives, negatives), 1e-12);
   }

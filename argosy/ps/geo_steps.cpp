@@ -41,14 +41,14 @@ void GeoSteps::step() {
 
 void GeoSteps::pull() {
   if (made_ > 0) {
-    send();
+    send_difference();
     made_ = 0;
   }
   read();
 }
 
 /// One push for all steps of the round, with every change divided by the number of workers.
-void GeoSteps::send() {
+void GeoSteps::send_difference() {
   const auto share = [&](std::vector<float>& numbers) {
     for (float& one : numbers) {
       one /= static_cast<float>(options_.workers);

@@ -35,7 +35,7 @@ class GeoSteps final : public WorkerSteps {
   void send_rest() override { pull(); }
 
  private:
-  void send();
+  void send_difference();
   void read();
 
   TableClient& client_;
