@@ -102,14 +102,14 @@ void ClickRecords::find_evaluation(int64_t step) {
 
 void ClickRecords::add(const ordered_json& record) {
   if (metrics_.has_value()) {
-    forgive([&] { metrics_->write(record); });
+    writer_.write([&] { metrics_->write(record); });
   }
 }
 
 bool ClickRecords::write_now_and_then(int64_t step,
                                       const std::function<ordered_json()>& about,
                                       const std::function<std::vector<ps::ServerStat>()>& ask) {
-  if (Clock::now() < next_write_) {
+  if (!writer_.is_due()) {
     return false;
   }
   if (roles_.index == 0) {  // its progress shows them, with a folder or without
@@ -121,15 +121,12 @@ bool ClickRecords::write_now_and_then(int64_t step,
 
 void ClickRecords::add_servers(int64_t step, std::span<const ps::ServerStat> servers) {
   if (servers_.has_value()) {
-    forgive([&] { servers_->add(step, servers); });
+    writer_.write([&] { servers_->add(step, servers); });
   }
 }
 
 void ClickRecords::write(const ordered_json& about) {
-  constexpr auto kBetween = std::chrono::seconds(5);
-  constexpr int kShare = 100;  // of the time may go into this
-  const Clock::time_point begun = Clock::now();
-  forgive([&] {
+  writer_.write_paced([&] {
     if (!folder_.empty()) {
       ordered_json all = about;
       if (!failed_at_.empty()) {
@@ -142,12 +139,10 @@ void ClickRecords::write(const ordered_json& about) {
       page_->write();
     }
   });
-  const Clock::time_point now = Clock::now();
-  next_write_ = std::max(begun + kBetween, now + (now - begun) * kShare);
 }
 
 void ClickRecords::end(runs::RunState state, const std::string& why, std::optional<int> exit_code) {
-  forgive([&] {
+  writer_.write([&] {
     if (!config_.has_value() || config_->state != runs::RunState::kRunning) {
       return;
     }
@@ -164,26 +159,12 @@ void ClickRecords::end(runs::RunState state, const std::string& why, std::option
 }
 
 void ClickRecords::fail(const std::string& what, const ordered_json& about) {
-  {
-    const std::lock_guard lock(writing_);
+  writer_.write([&] {
     error_ = what;
     failed_at_ = text::utc(std::chrono::system_clock::now());
-  }
+  });
   write(about);
   end(runs::RunState::kFailed, what, std::nullopt);
-}
-
-void ClickRecords::forgive(const std::function<void()>& write) {
-  const std::lock_guard lock(writing_);
-  try {
-    write();
-  } catch (const DataError& error) {
-    if (!std::exchange(told_, true)) {
-      log::error(
-          "{} The training continues; what cannot be written of the run is missing from now on.",
-          error.what());
-    }
-  }
 }
 
 }  // namespace argosy::recipes

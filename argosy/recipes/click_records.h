@@ -1,10 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +12,7 @@
 #include "argosy/ps/roles.h"
 #include "argosy/recipes/server_records.h"
 #include "argosy/recipes/settings.h"
+#include "argosy/runs/best_effort_writer.h"
 #include "argosy/runs/run_config.h"
 #include "argosy/runs/run_page.h"
 
@@ -58,10 +57,8 @@ class ClickRecords final {
   void fail(const std::string& what, const nlohmann::ordered_json& about);
 
  private:
-  using Clock = std::chrono::steady_clock;
   void begin_run(const TrainSettings& resolved, int64_t step);
   void find_evaluation(int64_t step);
-  void forgive(const std::function<void()>& write);
 
   const std::string folder_;
   const ps::Roles roles_;
@@ -70,11 +67,9 @@ class ClickRecords final {
   std::optional<ServerRecords> servers_{};
   std::optional<runs::RunPage> page_{};
   nlohmann::ordered_json evaluation_{};
-  Clock::time_point next_write_{};
   std::string failed_at_{};  ///< UTC; empty: this worker has not failed
   std::string error_{};
-  std::mutex writing_;
-  bool told_ = false;
+  runs::BestEffortWriter writer_{};
 };
 
 }  // namespace argosy::recipes

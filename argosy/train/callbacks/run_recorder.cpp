@@ -172,9 +172,9 @@ void RunRecorder::on_exception(const Training& training, const std::string& what
 void RunRecorder::end_run(const Model& model, const End& end) {
   if (config_.has_value()) {
     config_->end(end.state, error_.empty() ? end.why : first_cause(), end.exit_code);
-    forgive([&] { runs::write_run_config(folder_, *config_); });
+    writer_.write([&] { runs::write_run_config(folder_, *config_); });
   }
-  forgive([&] { write_all(model); });
+  writer_.write_paced([&] { write_all(model); });
 }
 
 std::string RunRecorder::first_cause() const {
@@ -188,12 +188,12 @@ void RunRecorder::on_epoch_begin(const Epoch& epoch) {
 }
 
 void RunRecorder::on_epoch_end(const Epoch& epoch) {
-  forgive([&] { log_.on_epoch_end(epoch); });
+  writer_.write([&] { log_.on_epoch_end(epoch); });
 }
 
 void RunRecorder::on_train_batch_end(const Step& step) {
   rank_.add(step);
-  forgive([&] { log_.on_train_batch_end(step); });
+  writer_.write([&] { log_.on_train_batch_end(step); });
   write_now_and_then(step.model);
 }
 
@@ -220,21 +220,17 @@ void RunRecorder::on_eval_end(const Evaluation& /*evaluation*/) {
   if (samples_.empty()) {
     return;
   }
-  forgive(
+  writer_.write(
       [&] { runs::write_samples(folder_, fmt::format("epoch {}", epoch_), samples_.pictures()); });
 }
 
 void RunRecorder::write_now_and_then(const Model& model) {
-  if (Clock::now() >= next_write_) {
-    forgive([&] { write_all(model); });
+  if (writer_.is_due()) {
+    writer_.write_paced([&] { write_all(model); });
   }
 }
 
 void RunRecorder::write_all(const Model& model) {
-  constexpr auto kBetween = std::chrono::seconds(5);
-  constexpr int kShare = 100;  // of the time may go into this
-  const Clock::time_point begun = Clock::now();
-  next_write_ = begun + kBetween;  // also where it fails
   nlohmann::ordered_json about = rank_.about(model);
   if (!error_.empty()) {
     about["failed"] = text::utc(error_at_);
@@ -243,20 +239,6 @@ void RunRecorder::write_all(const Model& model) {
   runs::write_rank_file(folder_, model.group().rank(), about);
   if (config_.has_value()) {
     page_.write();
-  }
-  const Clock::time_point now = Clock::now();
-  next_write_ = std::max(next_write_, now + (now - begun) * kShare);
-}
-
-void RunRecorder::forgive(const std::function<void()>& write) {
-  try {
-    write();
-  } catch (const DataError& error) {
-    if (!std::exchange(told_, true)) {
-      log::error(
-          "{} The training continues; what cannot be written of the run is missing from now on.",
-          error.what());
-    }
   }
 }
 

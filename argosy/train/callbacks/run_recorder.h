@@ -2,11 +2,11 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "argosy/runs/best_effort_writer.h"
 #include "argosy/runs/run_config.h"
 #include "argosy/runs/run_page.h"
 #include "argosy/train/callbacks/eval_samples.h"
@@ -60,8 +60,6 @@ class RunRecorder final : public Callback {
   void on_eval_end(const Evaluation& evaluation) override;
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   /// True if the record says that the run ended, other than by a signal. After a signal the record
   /// must be put right.
   [[nodiscard]] bool is_recorded_as_ended() const;
@@ -76,7 +74,6 @@ class RunRecorder final : public Callback {
   [[nodiscard]] std::string first_cause() const;
   void write_now_and_then(const Model& model);
   void write_all(const Model& model);
-  void forgive(const std::function<void()>& write);
 
   std::string folder_;
   JsonlLogger log_;
@@ -85,13 +82,12 @@ class RunRecorder final : public Callback {
   EvalSamples samples_{};
   std::optional<runs::RunConfig> config_{};  // of the first rank
   runs::RunPage page_;
-  Clock::time_point next_write_{};
+  runs::BestEffortWriter writer_{};
   int64_t epoch_ = 0;    // from 1
   std::string error_{};  // of this rank
   std::chrono::system_clock::time_point error_at_{};
   bool begun_ = false;
   bool ended_before_ = false;  // with nothing left to do: its record stays
-  bool told_ = false;          // a failed write was logged
 };
 
 }  // namespace argosy::train::detail
