@@ -2,28 +2,7 @@
 # check_clicks.sh ARGOSY: argosy train, evaluate and predict of models of clicks as a user types them, with servers and
 # alone. A server is killed in the middle; what is learned is held against the truth of the log.
 source "$(dirname "$0")/../check.sh" argosy "$1"
-results=$(mktemp -d)
-trap 'rm -rf "$scratch" "$results"' EXIT
-cd "$scratch" || exit 1
-# json FILE ARGUMENTS…: runs it with --json; the last line that a worker says goes to FILE.
-json() {
-  local file=$1
-  shift
-  "$program" "$@" --json >"$results/out" 2>"$results/err" || complain "argosy $*: $(tail -n 5 "$results/err" "$results/out")"
-  sed 's/^\[worker 0\] //' "$results/out" | grep '^{' | tail -n 1 >"$results/$file"
-}
-# holds EXPRESSION FILE…: the expression over j (a list where there are several) is true.
-holds() {
-  local expression=$1
-  shift
-  python3 - "$results" "$expression" "$@" 2>"$results/err" <<'END' ||
-import json, sys
-files = [json.load(open(sys.argv[1] + "/" + name)) for name in sys.argv[3:]]
-j = files[0] if len(files) == 1 else files
-sys.exit(0 if eval(sys.argv[2]) else 1)
-END
-    complain "expected $expression of $*: $(cd "$results" && cat "$@" err | cut -c 1-600)"
-}
+source "$(dirname "$0")/check_results.sh"
 servers=(launch --server_num 2 --worker_num 2)
 
 # A log whose truth is known.

@@ -8,28 +8,7 @@ if [[ ! -e $fashion ]]; then
   echo "skipped: no $fashion (package dataset-fashion-mnist)"
   exit 77
 fi
-results=$(mktemp -d)
-trap 'rm -rf "$scratch" "$results"' EXIT
-cd "$scratch" || exit 1
-# json FILE ARGUMENTS…: runs it with --json; the last line goes to FILE, without the launcher's "[rank 0] ".
-json() {
-  local file=$1
-  shift
-  "$program" "$@" --json >"$results/out" 2>"$results/err" || complain "argosy $*: $(tail -n 3 "$results/err")"
-  tail -n 1 "$results/out" | sed 's/^\[rank 0\] //' >"$results/$file"
-}
-# holds EXPRESSION FILE…: the expression over j (a list where there are several) is true.
-holds() {
-  local expression=$1
-  shift
-  python3 - "$results" "$expression" "$@" 2>"$results/err" <<'END' ||
-import json, sys
-files = [json.load(open(sys.argv[1] + "/" + name)) for name in sys.argv[3:]]
-j = files[0] if len(files) == 1 else files
-sys.exit(0 if eval(sys.argv[2]) else 1)
-END
-    complain "expected $expression of $*: $(cd "$results" && cat "$@" err | cut -c 1-600)"
-}
+source "$(dirname "$0")/check_results.sh"
 
 data=fashion_mnist:$fashion,limit=512
 small=(--model lenet --data "$data" --verbose 0 --num_workers 1)
