@@ -7,8 +7,10 @@
 // A table of `rows` rows; batches of `ids` ids drawn by Zipf's law (exponent 1), so that most are
 // of a few rows. "pull" reads the rows of a batch into its places, "push" adds its gradients up by
 // id and applies them with the rule adagrad; "copy" is memcpy of as many bytes as the batch's rows
-// have. With --memory_limit rows beyond it lie on disk; "in_memory" is the share of a batch's rows
-// that a pull finds in memory, and "…_cpu_us" is processor time of the calling thread. With
+// have, and "gather" one of as many different rows from random places of a memory of that size, the
+// places known: what reading them takes at least. With --memory_limit rows beyond it lie on disk;
+// "in_memory" is the share of a batch's rows that a pull finds in memory, and "…_cpu_us" is
+// processor time of the calling thread. With
 // --served the table lies in a server's process, which is worker 0 of the job, else in this one.
 #include <unistd.h>
 
@@ -22,12 +24,15 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "argosy/program/command_line.h"
+#include "argosy/ps/copy_row.h"
 #include "argosy/ps/id_deal.h"
+#include "argosy/ps/row_memory.h"
 #include "argosy/ps/row_spill.h"
 #include "argosy/ps/row_table.h"
 #include "argosy/ps/table_client.h"
@@ -96,6 +101,45 @@ struct Table {
   std::function<double(const ps::IdDeal& ids)> in_memory{};
 };
 
+/// Rows at places that are known, in a memory of the table's size with adagrad's number in each
+/// row.
+class Gather {
+ public:
+  explicit Gather(const Settings& settings)
+      : rows_(static_cast<size_t>(settings.rows)),
+        dim_(static_cast<size_t>(settings.dim)),
+        memory_(dim_ + 1) {
+    for (size_t i = 0; i < rows_; ++i) {
+      if (const Result<uint32_t> row = memory_.take(); !row.ok()) {
+        throw Error("bench.memory", row.failure().what);
+      }
+      std::fill_n(memory_.at(static_cast<uint32_t>(i)), dim_ + 1, 1.0F);
+    }
+  }
+  void prepare(size_t count) {
+    places_.resize(count);
+    std::ranges::generate(places_, [&] { return static_cast<uint32_t>(random_() % rows_); });
+  }
+  void read(std::span<float> out) const {
+    constexpr size_t kAhead = 32;
+    for (size_t i = 0; i < places_.size(); ++i) {
+      if (i + kAhead < places_.size()) {
+        memory_.prefetch(places_[i + kAhead]);
+      }
+      ps::copy_row(&out[i * dim_], memory_.at(places_[i]), dim_);
+    }
+  }
+
+ private:
+  size_t rows_;
+  size_t dim_;
+  ps::RowMemory memory_;
+  std::vector<uint32_t> places_{};
+  std::mt19937_64 random_{8};
+};
+
+constexpr int64_t kMostGathered = 10'000'000;  // a second table of those is no burden
+
 nlohmann::json measure(const Settings& settings, const Table& table) {
   const auto dim = static_cast<size_t>(settings.dim);
   const auto n = static_cast<size_t>(settings.ids);
@@ -108,6 +152,10 @@ nlohmann::json measure(const Settings& settings, const Table& table) {
     table.push(table.deal(ids), std::span(zeros).first(ids.size() * dim));
   }
   Zipf zipf(settings.rows);
+  std::optional<Gather> gather;
+  if (settings.rows <= kMostGathered) {
+    gather.emplace(settings);
+  }
   std::vector<uint64_t> ids(n);
   std::vector<float> out(n * dim);
   std::vector<float> target(n * dim);
@@ -118,7 +166,7 @@ nlohmann::json measure(const Settings& settings, const Table& table) {
                      {"ids", settings.ids},
                      {"dim", settings.dim},
                      {"threads", settings.threads}};
-  Samples deals, pulls, pushes, copies, in_memory, pull_cpus, push_cpus;
+  Samples deals, pulls, pushes, copies, gathers, in_memory, pull_cpus, push_cpus;
   for (int i = -2; i < settings.samples; ++i) {
     std::ranges::generate(ids, std::ref(zipf));
     const double deal_us = time_of([&] { deal = std::make_unique<ps::IdDeal>(table.deal(ids)); });
@@ -130,6 +178,10 @@ nlohmann::json measure(const Settings& settings, const Table& table) {
     times[1] = time_of([&] { table.push(*deal, gradients); });
     cpus[2] = cpu_us();
     times[2] = time_of([&] { std::memcpy(target.data(), out.data(), out.size() * sizeof(float)); });
+    if (gather.has_value()) {
+      gather->prepare(deal->ids().size());
+      gathers.push_back(time_of([&] { gather->read(target); }));
+    }
     if (i >= 0) {
       deals.push_back(deal_us);
       pulls.push_back(times[0]);
@@ -145,6 +197,9 @@ nlohmann::json measure(const Settings& settings, const Table& table) {
   all["pull_us"] = pulls;
   all["push_us"] = pushes;
   all["copy_us"] = copies;
+  if (!gathers.empty()) {
+    all["gather_us"] = Samples(gathers.begin() + 2, gathers.end());  // the first two warm up
+  }
   all["in_memory"] = in_memory;
   all["pull_cpu_us"] = pull_cpus;
   all["push_cpu_us"] = push_cpus;
@@ -275,6 +330,7 @@ int main(int argc, char** argv) {
                        {"--ids", "N", "Of a batch", &settings.ids, {.least = 1}},
                        {"--dim", "N", "Weights of a row", &settings.dim, {.least = 1}},
                        {"--samples", "N", "Batches", &settings.samples, {.least = 1}},
+                       {"--threads", "N", "For a batch's shards", &settings.threads, {.least = 1}},
                        {"--memory_limit",
                         "BYTES",
                         "For rows and ids; others lie on disk. 0: none",

@@ -5,9 +5,9 @@ from statistics import median
 from suites.base import Case, Measure, check_nothing, ours, samples_ms
 
 
-def _copies(name):
-    """How many copies of the batch's rows take as long: the median of a run."""
-    return lambda run: [median(run["objects"][0][f"{name}_us"]) / median(run["objects"][0]["copy_us"])]
+def _beside(name, limit):
+    """How many copies (or gathers) of the batch's rows take as long: the median of a run."""
+    return lambda run: [median(run["objects"][0][f"{name}_us"]) / median(run["objects"][0][f"{limit}_us"])]
 
 
 def _time(name):
@@ -45,9 +45,11 @@ def cases(args):
             "two_threads": ours(args, "bench_ps_rows", *table, "--threads", 2, ranks=1),
         },
         [
-            *[Measure(f"{name}_us", "us", _time(name)) for name in ("deal", "pull", "push", "copy")],
+            *[Measure(f"{name}_us", "us", _time(name)) for name in ("deal", "pull", "push", "copy", "gather")],
             # Half of a copy's bandwidth.
-            *[Measure(f"{name}_copies", "copies", _copies(name), limits=[("argosy", "<=", 2)]) for name in ("pull", "push")],
+            *[Measure(f"{name}_copies", "copies", _beside(name, "copy"), limits=[("argosy", "<=", 2)]) for name in ("pull", "push")],
+            # Beside reading as many rows at random places that are known.
+            *[Measure(f"{name}_gathers", "gathers", _beside(name, "gather")) for name in ("pull", "push")],
         ],
         _right,
     )
