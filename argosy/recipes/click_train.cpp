@@ -366,7 +366,7 @@ void ClickLoop::note_step(double loss) {
     noted_ = Clock::now();
   }
   const auto ask = [&] {
-    const std::vector<ps::ServerStat> servers = training_.server_stats();
+    std::vector<ps::ServerStat> servers = training_.server_stats();
     rows_ = 0;
     for (const ps::ServerStat& server : servers) {
       for (const ps::TableStat& table : server.tables) {

@@ -1,15 +1,16 @@
-"""Strategies that save traffic: time of a step over slow links, and steps to an accuracy. The first needs root."""
+"""Strategies that save traffic: time of a step over slow links (needs root), and steps to an accuracy or a loss."""
 
 import json
 import os
+import shutil
+import subprocess
 import sys
+from dataclasses import dataclass
 
 from suites.base import HERE, Case, Measure, ours, samples, samples_ms
 
 RATES = ("10mbit", "100mbit", "1gbit")
 SEEDS = range(1, 6)
-TARGET = 0.84
-MOST = 2000  # steps
 
 # For a step's time everything is on from the first step; for steps to the target it begins as one would begin it.
 POWER_SGD = {"matrix_approximation_rank": 2}
@@ -37,6 +38,44 @@ BEGUN = {
 }
 
 
+# The GPT has an optimizer that DGC and LocalSGD do not go with: those are beside data parallelism with momentum.
+WITH_MOMENTUM = ("ddp", "dgc", "localsgd", "adaptive_localsgd")
+
+
+@dataclass
+class Task:
+    """What is trained, by options of bench_slow_network, and what it must reach."""
+
+    name: str
+    target: float
+    most: int  # steps
+    options: list
+    begun: dict  # strategy: (way, options)
+
+
+def _pictures(_args):
+    return Task("", 0.84, 2000, [], {name: (way, []) for name, way in BEGUN.items()})
+
+
+def _book(args):
+    adamw = ["--optimizer", "adamw", "--lr", 2e-3]
+    momentum = ["--optimizer", "momentum", "--lr", 0.1]
+    begun = {name: (way, adamw) for name, way in BEGUN.items() if name == "ddp" or name not in WITH_MOMENTUM}
+    begun |= {f"{name}_momentum": (BEGUN[name], momentum) for name in WITH_MOMENTUM}
+    return Task("gpt_", 5.0, 2000, ["--book", args.scratch / "bible.txt", "--batch", 8], begun)
+
+
+def _write_book(args):
+    """The King James Bible, if Debian's package has it; False: not there."""
+    book = args.scratch / "bible.txt"
+    if shutil.which("bible") is None:
+        return False
+    if not book.exists():
+        with book.open("w") as out:
+            subprocess.run(["bible", "gen1:1-rev22:21"], stdin=subprocess.DEVNULL, stdout=out, check=True)
+    return True
+
+
 def _program(args, way, *options):
     return [args.bin / "bench_slow_network", "--strategy", json.dumps(way), *options]
 
@@ -54,34 +93,42 @@ def _check(run, _others):
     return None if run["objects"][0]["ranks_agree"] == "yes" else "what ranks have together differs"
 
 
-def _steps_at(args, rate):
+def _steps_at(args, task, rate):
     """50 steps; where ranks are apart for long, several rounds."""
     variants = {}
     for name, way in AT_ONCE.items():
         every = min(way.get("diloco_configs", {}).get("sync_every", 0), 400)
         count, warmup = (2 * every, every) if every else (50, 10)
-        variants[f"argosy_{name}"] = _over_hosts(args, rate, _program(args, way, "--steps", count, "--warmup", warmup))
-    name = f"step_{rate}"
+        program = _program(args, way, *task.options, "--steps", count, "--warmup", warmup)
+        variants[f"argosy_{name}"] = _over_hosts(args, rate, program)
+    name = f"{task.name}step_{rate}"
     # The goal: at 10 Mbit/s nine tenths of the speed without a network.
     pairs = [("argosy_streaming_400", "argosy_no_network", 1 / 0.9)] if rate == "10mbit" else []
-    return Case("traffic", name, variants, [Measure(name, "ms", samples_ms, pairs), Measure(f"{name}_sent", "kB", _sent_kb)], _check)
+    measures = [Measure(name, "ms", samples_ms, pairs), Measure(f"{name}_sent", "kB", _sent_kb)]
+    return Case("traffic", name, variants, measures, _check)
 
 
-def _steps_to_target(args, seed):
-    options = ["--target", TARGET, "--most", MOST, "--seed", seed]
+def _steps_to_target(args, task, seed):
+    options = [*task.options, "--target", task.target, "--most", task.most, "--seed", seed]
     variants = {}
-    for name, way in BEGUN.items():
-        program, *rest = _program(args, way, *options)
+    for name, (way, optimizer) in task.begun.items():
+        program, *rest = _program(args, way, *options, *optimizer)
         variants[f"argosy_{name}"] = ours(args, program.name, *rest, ranks=2)
-    name = f"steps_to_{TARGET}_seed_{seed}"
+    name = f"{task.name}steps_to_{task.target}_seed_{seed}"
     return Case("traffic", name, variants, [Measure(name, "steps", samples)], _check)
 
 
 def cases(args):
-    if os.geteuid() == 0:
-        for rate in RATES:
-            yield _steps_at(args, rate)
+    tasks = [_pictures(args)]
+    if _write_book(args):
+        tasks.append(_book(args))
     else:
+        print("traffic: the GPT is left out, for there is no bible (package bible-kjv)", file=sys.stderr)
+    if os.geteuid() != 0:
         print("traffic: steps over links are left out, network namespaces need root", file=sys.stderr)
-    for seed in SEEDS:
-        yield _steps_to_target(args, seed)
+    for task in tasks:
+        if os.geteuid() == 0:
+            for rate in RATES:
+                yield _steps_at(args, task, rate)
+        for seed in SEEDS:
+            yield _steps_to_target(args, task, seed)
