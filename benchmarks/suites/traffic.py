@@ -62,7 +62,7 @@ def _book(args):
     momentum = ["--optimizer", "momentum", "--lr", 0.1]
     begun = {name: (way, adamw) for name, way in BEGUN.items() if name == "ddp" or name not in WITH_MOMENTUM}
     begun |= {f"{name}_momentum": (BEGUN[name], momentum) for name in WITH_MOMENTUM}
-    return Task("gpt_", 5.0, 2000, ["--book", args.scratch / "bible.txt", "--batch", 8], begun)
+    return Task("gpt_", 5.2, 2000, ["--book", args.scratch / "bible.txt", "--batch", 8], begun)
 
 
 def _write_book(args):
