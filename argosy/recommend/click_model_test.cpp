@@ -87,7 +87,7 @@ TEST_F(ClickModels, LearnInOneProcessWhatCanBeLearned) {
 }
 
 TEST_F(ClickModels, AreTheSameWhereverTheyResume) {
-  const auto scores_after = [&](const std::string& folder_name, std::vector<int64_t> stops) {
+  const auto scores_after = [&](const std::string& folder_name, const std::vector<int64_t>& stops) {
     double loss = 0;
     for (const int64_t until : stops) {
       torch::manual_seed(3);
