@@ -677,8 +677,8 @@ optim::Optimizer prepared(const optim::Optimizer& given) {
   }
   optim::Optimizer optimizer = is_prepared(given) ? given : for_large_batches(given, wanted);
   std::vector<std::shared_ptr<parallel::ddp::Core>> models;
-  // One process has masters, too, and diloco's outer step.
-  if (state.group.size() > 1 || pure_precision().has_value() || wanted.diloco) {
+  // One process has masters, too, and may have several virtual ranks.
+  if (state.group.size() > 1 || pure_precision().has_value() || !saves_by.empty()) {
     models = divide_steps(state, optimizer);
   }
   for (const auto& other : state.prepared) {

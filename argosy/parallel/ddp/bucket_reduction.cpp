@@ -45,7 +45,21 @@ void BucketReduction::set_hook(CommHook hook, std::string name) {
   hook_name_ = std::move(name);
 }
 
+void BucketReduction::set_hook_of_leaves(CommHook hook, std::string name) {
+  const bool before = std::exchange(hook_sees_leaves_, true);
+  try {
+    set_hook(std::move(hook), std::move(name));
+  } catch (...) {
+    hook_sees_leaves_ = before;
+    throw;
+  }
+}
+
 void BucketReduction::follow_leaves() {
+  if (hook_ != nullptr && hook_sees_leaves_) {
+    leaves_.keep_whole();
+    return;
+  }
   if (hook_ == nullptr || leaves_.one_each()) {
     return;
   }
@@ -76,13 +90,11 @@ void BucketReduction::send(size_t bucket, size_t pass, size_t ready) {
   if (bucket == 0) {
     begun_ = now();
   }
-  if (!leaves_.one_each()) {
+  if (hook_ != nullptr && (hook_sees_leaves_ || leaves_.one_each())) {
+    sent_.push_back(by_hook(bucket, pass));
+  } else if (!leaves_.one_each()) {
     sent_.push_back(
         leaves_.average(pass, bucket, buckets_.whole(bucket), options(comm::ReduceOp::kAvg)));
-  } else if (hook_ != nullptr) {
-    GradBucket travelling(
-        sent, bucket, buckets_.size(), table_.tensors(), group_, timeout_, place_);
-    sent_.push_back(hook_(travelling));
   } else if (gives_parts()) {
     sent_.push_back(scatter(bucket));
   } else {
@@ -91,6 +103,20 @@ void BucketReduction::send(size_t bucket, size_t pass, size_t ready) {
   if (buckets_.is_cut()) {
     settle_early();
   }
+}
+
+BucketWork BucketReduction::by_hook(size_t bucket, size_t pass) {
+  Bucket& sent = buckets_[bucket];
+  std::vector<at::Tensor> leaves;
+  if (hook_sees_leaves_) {
+    leaves = leaves_.take(pass, bucket);
+  }
+  if (!leaves_.is_spare()) {
+    leaves.push_back(sent.flat);
+  }
+  GradBucket travelling(
+      sent, bucket, buckets_.size(), table_.tensors(), group_, timeout_, place_, std::move(leaves));
+  return hook_(travelling);
 }
 
 /// Into this rank's part.

@@ -33,6 +33,8 @@ class BucketReduction final {
   /// Errors: UsageError if there is a hook already, `hook` is empty, or it is not one of ours where
   /// ranks have several leaves.
   void set_hook(CommHook hook, std::string name);
+  /// The same with a hook that sees the gradients of each leaf.
+  void set_hook_of_leaves(CommHook hook, std::string name);
   /// Call it when the leaves are dealt anew. Errors: as above.
   void follow_leaves();
   [[nodiscard]] bool has_hook() const { return hook_ != nullptr; }
@@ -60,6 +62,7 @@ class BucketReduction final {
   [[nodiscard]] bool gives_parts() const {
     return buckets_.is_cut() && leaves_.one_each() && hook_ == nullptr;
   }
+  [[nodiscard]] BucketWork by_hook(size_t bucket, size_t pass);
   [[nodiscard]] BucketWork scatter(size_t bucket) const;
   void settle(size_t bucket);
   void settle_early();
@@ -72,6 +75,7 @@ class BucketReduction final {
   bool exact_;
   CommHook hook_{};
   std::string hook_name_ = "average";
+  bool hook_sees_leaves_ = false;
   transport::TrainingPlace place_{};
   std::vector<BucketWork> sent_{};
   size_t settled_ = 0;  // of these

@@ -37,6 +37,16 @@ const at::Tensor& GradBucket::buffer() const {
 const std::vector<at::Tensor>& GradBucket::gradients() const {
   return bucket_->views;
 }
+std::vector<at::Tensor> GradBucket::gradients_of(size_t leaf) const {
+  const at::Tensor& flat = leaves_[leaf];
+  const int64_t begin = buffer().storage_offset();
+  std::vector<at::Tensor> out;
+  for (const at::Tensor& view : gradients()) {
+    out.push_back(flat.as_strided(
+        view.sizes(), view.strides(), flat.storage_offset() + view.storage_offset() - begin));
+  }
+  return out;
+}
 at::Tensor& GradBucket::scratch() const {
   return bucket_->scratch;
 }

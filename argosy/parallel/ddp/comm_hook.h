@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -32,14 +33,16 @@ class GradBucket final {
              std::span<const at::Tensor> parameters,
              const comm::Group& group,
              std::chrono::milliseconds timeout,
-             const transport::TrainingPlace& place = {})
+             const transport::TrainingPlace& place = {},
+             std::vector<at::Tensor> leaves = {})
       : bucket_(&bucket),
         index_(index),
         count_(count),
         parameters_(parameters),
         group_(&group),
         timeout_(timeout),
-        place_(place) {}
+        place_(place),
+        leaves_(std::move(leaves)) {}
 
   /// The position in the order of reduction, from 0, equal on all ranks. It changes when the
   /// buckets are rebuilt.
@@ -50,6 +53,12 @@ class GradBucket final {
   /// The gradients, views into buffer(), and their parameters.
   [[nodiscard]] const std::vector<at::Tensor>& gradients() const;
   [[nodiscard]] std::vector<at::Tensor> parameters() const;
+  /// The gradients of each virtual rank of this process in their order, none on a spare: shaped as
+  /// gradients(), which are the last one's. A CommHook sees one; see GradientCompressor.
+  [[nodiscard]] size_t leaves() const { return leaves_.size(); }
+  [[nodiscard]] std::vector<at::Tensor> gradients_of(size_t leaf) const;
+  /// The same, flat as buffer().
+  [[nodiscard]] const at::Tensor& flat_of(size_t leaf) const { return leaves_[leaf]; }
   /// A slot that lives as long as the bucket, for a hook's own copy: allocate once, reuse each
   /// step.
   [[nodiscard]] at::Tensor& scratch() const;
@@ -68,6 +77,7 @@ class GradBucket final {
   const comm::Group* group_;
   std::chrono::milliseconds timeout_;
   transport::TrainingPlace place_;
+  std::vector<at::Tensor> leaves_;  // flat, as the bucket
 };
 
 /// The work that a hook started, and the rest to do when it has ended.
@@ -101,6 +111,14 @@ struct BucketWork {
 using CommHook = std::function<BucketWork(GradBucket& bucket)>;
 
 namespace ddp {
+
+/// A hook that sees the gradients of each virtual rank, and remembers something of each.
+struct Compressor {
+  CommHook hook{};
+  std::string name{};
+  /// Tells which virtual ranks the processes have, at once and where that changes. It may throw.
+  std::function<void(const std::shared_ptr<const comm::LeafDeal>&)> deal{};
+};
 
 /// The hook that sends gradients as a 16-bit type.
 struct Compress {

@@ -735,13 +735,6 @@ void Core::deal_to(int64_t virtual_ranks) {
   if (deal->leaves() == deal_->leaves()) {
     return;
   }
-  ARGOSY_CHECK(apart_ == 0,
-               "parallel.ddp",
-               "each process trains weights of its own between two sums (localsgd, diloco): here "
-               "are {} processes, and {} virtual ranks were asked for. Start {}",
-               group_.size(),
-               deal->leaves(),
-               deal->leaves());
   ARGOSY_CHECK(alone() || shards_ != nullptr || !reducer_->scatters(),
                "parallel.ddp",
                "the number of virtual ranks cannot change once gradients are scattered. Set it "
@@ -754,6 +747,14 @@ void Core::deal_to(int64_t virtual_ranks) {
       "{}. Build the embedding with .sparse(false)",
       group_.size(),
       deal->leaves());
+  check_one_follower(followers_.size(), *deal);
+  if (compressor_.has_value()) {
+    compressor_->deal(deal);
+  }
+  for (LeafFollower* const follower : followers_) {
+    check_can_be_apart(*deal);
+    follower->deal_to(deal);
+  }
   options_ = options;
   deal_ = deal;
   spares_ = Spares(*deal_, group_, options_.timeout);
@@ -764,9 +765,7 @@ void Core::deal_to(int64_t virtual_ranks) {
     return;
   }
   prepare();
-  if (hook_of_one_.has_value()) {
-    register_comm_hook(std::move(hook_of_one_->first), std::move(hook_of_one_->second));
-  }
+  use_hook_of_one();
 }
 
 void Core::begin(const MicroBatch& micro_batch) {
@@ -785,7 +784,16 @@ void Core::begin(const MicroBatch& micro_batch) {
                micro_batch.micros,
                micro_batch.leaf,
                micro_batch.leaves);
-  if (alone() || apart_ > 0) {
+  if (alone()) {
+    return;
+  }
+  if (micro_batch.begins_leaf()) {
+    for (LeafFollower* const follower : followers_) {
+      follower->begin_leaf(micro_batch.leaf);
+    }
+  }
+  if (apart_ > 0) {
+    micro_batch_ = micro_batch;
     return;
   }
   if (micro_batch.begins_update() && micro_batch_.has_value()) {
@@ -830,6 +838,9 @@ void Core::end_update() {
   if (values_ != nullptr && spares_.any()) {
     values_->set_apart(false);
   }
+  for (LeafFollower* const follower : followers_) {
+    follower->end_passes();
+  }
   if (alone() || !micro_batch_.has_value()) {
     return;
   }
@@ -844,6 +855,9 @@ void Core::end_update() {
 }
 
 void Core::abandon_update() noexcept {
+  for (LeafFollower* const follower : followers_) {
+    follower->end_passes();
+  }
   if (!alone() && micro_batch_.has_value()) {
     micro_batch_.reset();
     if (values_ != nullptr) {
@@ -922,11 +936,11 @@ void Core::check_can_scatter(const optim::OptimizerImpl& optimizer,
     return;
   }
   ARGOSY_CHECK(
-      compressed_by_.empty(),
+      !compressor_.has_value(),
       kWhere,
       "scatter_gradients gives each rank a part of the gradients, and {} sends whole ones. "
       "Leave one of them out.",
-      compressed_by_);
+      compressor_->name);
   check_has_all_parameters(optimizer, "scatter_gradients");
 }
 
@@ -948,16 +962,41 @@ void Core::share_parameters() {
   }
 }
 
-void Core::check_can_be_apart() const {
-  ARGOSY_CHECK(join_ == nullptr, "parallel.ddp", "ranks cannot train apart inside of a join()");
-  ARGOSY_CHECK(!has_virtual_ranks(),
+void Core::follow_leaves(LeafFollower& follower) {
+  check_one_follower(followers_.size() + 1, *deal_);
+  follower.deal_to(deal_);
+  followers_.push_back(&follower);
+}
+
+void Core::unfollow_leaves(const LeafFollower& follower) noexcept {
+  std::erase(followers_, &follower);
+}
+
+/// Each would put the weights of another virtual rank into the model.
+void Core::check_one_follower(size_t followers, const comm::LeafDeal& deal) const {
+  ARGOSY_CHECK(followers <= 1 || deal.leaves() == group_.size(),
                "parallel.ddp",
-               "between two sums of weights each process trains its own (localsgd, diloco), which "
-               "needs as many processes as virtual ranks: here are {} processes for {}. Start {}, "
-               "or leave virtual_ranks out",
+               "two optimizers train the virtual ranks of one model apart (localsgd, diloco). Let "
+               "go of the first before you make the second");
+}
+
+std::vector<at::Tensor> Core::buffers() const {
+  return module_->buffers();
+}
+
+void Core::check_can_be_apart() const {
+  check_can_be_apart(*deal_);
+}
+
+void Core::check_can_be_apart(const comm::LeafDeal& deal) const {
+  ARGOSY_CHECK(join_ == nullptr, "parallel.ddp", "ranks cannot train apart inside of a join()");
+  ARGOSY_CHECK(deal.leaves() >= group_.size(),
+               "parallel.ddp",
+               "between two sums each virtual rank trains weights of its own (localsgd, diloco), "
+               "and a process without one has none: here are {} processes for {}. Start at most {}",
                group_.size(),
-               deal_->leaves(),
-               deal_->leaves());
+               deal.leaves(),
+               deal.leaves());
   ARGOSY_CHECK(values_ == nullptr,
                "parallel.ddp",
                "ranks divide the parameters (sharding), and cannot have weights of their own "
@@ -989,11 +1028,11 @@ void Core::set_apart(bool apart) {
 
 void Core::begin_join(const JoinOptions& options) {
   ARGOSY_CHECK(join_ == nullptr, "parallel.join", "a join of this model is under way already");
-  ARGOSY_CHECK(compressed_by_.empty(),
+  ARGOSY_CHECK(!compressor_.has_value(),
                "parallel.join",
                "{} remembers what it has not sent from update to update, and ranks that have "
                "finished make none. Leave it out, or give ranks equally many batches",
-               compressed_by_);
+               compressor_->name);
   ARGOSY_CHECK(sparse_.empty(),
                "parallel.join",
                "ranks that have finished take no part in the exchange of sparse gradients. Build "
@@ -1197,14 +1236,33 @@ void Core::abandon_join() noexcept {
   }
 }
 
-void Core::register_compressor(CommHook hook, std::string name) {
+void Core::register_compressor(const Compressor& compressor) {
   ARGOSY_CHECK(alone() || !reducer_->scatters(),
                "parallel.ddp",
                "{} sends whole gradients, and here each rank keeps a part of them "
                "(scatter_gradients). Leave one of them out.",
-               name);
-  register_comm_hook(std::move(hook), name);
-  compressed_by_ = std::move(name);
+               compressor.name);
+  ARGOSY_CHECK(!compressor_.has_value(),
+               "parallel.ddp",
+               "a gradient can be compressed once only; \"{}\" is registered",
+               compressor_->name);
+  compressor.deal(deal_);
+  if (alone()) {
+    register_comm_hook(compressor.hook, compressor.name);
+  } else {
+    reducer_->set_compressor(compressor.hook, compressor.name);
+  }
+  compressor_ = compressor;
+}
+
+/// Where there were no buckets before.
+void Core::use_hook_of_one() {
+  if (compressor_.has_value()) {
+    reducer_->set_compressor(compressor_->hook, compressor_->name);
+  } else if (hook_of_one_.has_value()) {
+    reducer_->set_comm_hook(hook_of_one_->first, hook_of_one_->second);
+  }
+  hook_of_one_.reset();
 }
 
 void Core::register_comm_hook(CommHook hook, std::string name) {

@@ -23,6 +23,7 @@
 #include "argosy/parallel/ddp/format_choice.h"
 #include "argosy/parallel/ddp/join.h"
 #include "argosy/parallel/ddp/leaf_buffers.h"
+#include "argosy/parallel/ddp/leaf_follower.h"
 #include "argosy/parallel/ddp/micro_batch.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/outputs.h"
@@ -80,10 +81,16 @@ class Core final {
   /// Errors: what stopped a gather of parameters, once.
   void check_memory() const;
 
-  /// Lets backward passes average nothing from now on, so that each rank's weights become its own,
-  /// or average again. Steps are no longer divided. Collective, between two updates. Errors:
-  /// UsageError in a join(), where ranks divide parameters, and where virtual ranks are not the
-  /// processes.
+  /// Tells `follower`, until unfollow_leaves(), of the virtual ranks' passes. Errors: UsageError if
+  /// there is one already where virtual ranks are not the processes.
+  void follow_leaves(LeafFollower& follower);
+  void unfollow_leaves(const LeafFollower& follower) noexcept;
+  [[nodiscard]] std::vector<at::Tensor> buffers() const;
+
+  /// Lets backward passes average nothing from now on, so that each virtual rank's weights become
+  /// its own, or average again. Steps are no longer divided. Collective, between two updates.
+  /// Errors: UsageError in a join(), where ranks divide parameters, and where a process has no
+  /// virtual rank.
   void set_apart(bool apart);
   /// Errors: as of set_apart().
   void check_can_be_apart() const;
@@ -126,7 +133,7 @@ class Core final {
   void register_comm_hook(CommHook hook, std::string name);
   /// The same with a hook that remembers something from update to update: join() and
   /// scatter_gradients are errors then.
-  void register_compressor(CommHook hook, std::string name);
+  void register_compressor(const Compressor& compressor);
   void sync_buffers();
 
   [[nodiscard]] DdpStats stats() const;
@@ -135,15 +142,19 @@ class Core final {
   [[nodiscard]] const comm::Group& group() const { return group_; }
   [[nodiscard]] const DdpOptions& options() const { return options_; }
   [[nodiscard]] int64_t virtual_ranks() const { return deal_->leaves(); }
+  [[nodiscard]] const std::shared_ptr<const comm::LeafDeal>& deal() const { return deal_; }
 
  private:
   [[nodiscard]] bool alone() const { return reducer_ == nullptr; }
   /// True if virtual ranks are not the processes, so that passes must say whose they are.
   [[nodiscard]] bool has_virtual_ranks() const { return deal_->leaves() != group_.size(); }
   [[nodiscard]] bool averages() const;
+  void check_one_follower(size_t followers, const comm::LeafDeal& deal) const;
+  void check_can_be_apart(const comm::LeafDeal& deal) const;
   void prepare();
   void initialize();
   void check_initializable() const;
+  void use_hook_of_one();
   void check_sparse() const;
   [[nodiscard]] bool divides_parameters() const;
   [[nodiscard]] std::optional<at::ScalarType> short_type() const;
@@ -201,11 +212,12 @@ class Core final {
   std::vector<std::weak_ptr<optim::OptimizerImpl>> steppers_{};  // of the shards
   std::unique_ptr<JoinSession> join_;
   std::optional<std::pair<CommHook, std::string>> hook_of_one_;
+  std::optional<Compressor> compressor_{};  // a hook that remembers something
   FiniteCheck finite_of_one_;
   std::vector<engine::GradHook> finite_hooks_{};
-  std::string compressed_by_{};  // a hook that remembers something
   int no_sync_depth_ = 0;
-  int apart_ = 0;                          // optimizers under which each rank's weights are its own
+  int apart_ = 0;  // optimizers under which each rank's weights are its own
+  std::vector<LeafFollower*> followers_{};
   std::optional<MicroBatch> micro_batch_;  // whose passes follow
   bool buffers_differ_ = false;            // an update was left
   bool shares_later_ = false;              // parameters, where the update ends

@@ -85,6 +85,10 @@ void LeafSums::round(const at::Tensor& gradients) const {
 
 void LeafSums::keep(size_t pass, int64_t leaf, size_t bucket, const at::Tensor& gradients) {
   Stack& nodes = waiting(pass, bucket);
+  if (keeps_whole_) {
+    nodes.push_back(gradients.clone());
+    return;
+  }
   round(gradients);
   uint8_t merges = merges_[static_cast<size_t>(leaf)];
   if (merges == 0) {
@@ -101,16 +105,26 @@ void LeafSums::keep(size_t pass, int64_t leaf, size_t bucket, const at::Tensor& 
   }
 }
 
+void LeafSums::check_complete(size_t nodes, size_t expected) const {
+  ARGOSY_CHECK(nodes == expected,
+               "parallel.ddp",
+               "virtual ranks of this process made different numbers of backward passes in one "
+               "update. Let each make as many, also for an empty batch: multiply its loss by 0.");
+}
+
+std::vector<at::Tensor> LeafSums::take(size_t pass, size_t bucket) {
+  Stack kept = std::exchange(waiting(pass, bucket), {});
+  check_complete(kept.size(), is_spare() ? 0 : merges_.size() - 1);
+  return kept;
+}
+
 /// Into `sum`, which may be the gradients themselves. What the process brings is then on the stack.
 void LeafSums::add_last(size_t bucket,
                         const at::Tensor& gradients,
                         const at::Tensor& sum,
                         Stack& nodes) {
   const uint8_t merges = merges_.back();
-  ARGOSY_CHECK(nodes.size() + 1 == deal_->nodes(group_.rank()).size() + merges,
-               "parallel.ddp",
-               "virtual ranks of this process made different numbers of backward passes in one "
-               "update. Let each make as many, also for an empty batch: multiply its loss by 0.");
+  check_complete(nodes.size() + 1, deal_->nodes(group_.rank()).size() + merges);
   round(gradients);
   if (!sum.is_same(gradients)) {
     sum.copy_(gradients);

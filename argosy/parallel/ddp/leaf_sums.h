@@ -38,6 +38,10 @@ class LeafSums final {
   /// Gradients of f32 and f64 are rounded to this type, as leaves and as the average.
   void round_to(at::ScalarType type) { rounding_ = type; }
 
+  /// Adds nothing from now on, for a hook that needs the gradients of each leaf: keep() keeps a
+  /// copy of them, and take() takes the place of average().
+  void keep_whole() { keeps_whole_ = true; }
+
   /// Forgets what waits. Call it where an update begins. Memory stays for the nodes to come.
   void restart() noexcept;
   /// Call it when the buckets are new.
@@ -52,12 +56,16 @@ class LeafSums final {
                                    size_t bucket,
                                    const at::Tensor& gradients,
                                    comm::AllReduceOptions options);
+  /// Returns the bucket's gradients of the leaves before the last one, in their order, after
+  /// keep_whole(). Errors: as average().
+  [[nodiscard]] std::vector<at::Tensor> take(size_t pass, size_t bucket);
   /// Errors: UsageError if the earlier leaves made more than `passes` averaged passes.
   void check_all_taken(size_t passes) const;
 
  private:
   using Stack = std::vector<at::Tensor>;
 
+  void check_complete(size_t nodes, size_t expected) const;
   void add_last(size_t bucket, const at::Tensor& gradients, const at::Tensor& sum, Stack& nodes);
   [[nodiscard]] Stack& waiting(size_t pass, size_t bucket);
   [[nodiscard]] at::Tensor room(size_t bucket, const at::Tensor& gradients);
@@ -69,6 +77,7 @@ class LeafSums final {
   comm::Group group_;
   std::vector<uint8_t> merges_;  // after each leaf, how often the two highest nodes are added
   std::optional<at::ScalarType> rounding_{};
+  bool keeps_whole_ = false;
   std::vector<std::vector<Stack>> waiting_{};  // of each pass and bucket, the nodes
   std::vector<Stack> free_{};                  // of each bucket, memory for further nodes
 };

@@ -248,14 +248,23 @@ void Reducer::after_forward(std::span<const at::Tensor> outputs, bool sync) {
   }
 }
 
-void Reducer::set_comm_hook(CommHook hook, std::string name) {
+void Reducer::check_can_hook() const {
   ARGOSY_CHECK(
       stage_ != Stage::kStarted, kWhere, "register_comm_hook was called during a backward pass");
   ARGOSY_CHECK(early_.empty(),
                kWhere,
                "register_comm_hook cannot be used with overlap_update, whose updates follow the "
                "reduction itself");
+}
+
+void Reducer::set_comm_hook(CommHook hook, std::string name) {
+  check_can_hook();
   reduction_.set_hook(std::move(hook), std::move(name));
+}
+
+void Reducer::set_compressor(CommHook hook, std::string name) {
+  check_can_hook();
+  reduction_.set_hook_of_leaves(std::move(hook), std::move(name));
 }
 
 void Reducer::set_uneven_inputs(UnevenInputs* uneven) {

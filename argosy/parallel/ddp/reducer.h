@@ -108,6 +108,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
 
   /// Errors: UsageError if there is a hook already, `hook` is empty, or a pass is running.
   void set_comm_hook(CommHook hook, std::string name);
+  /// The same with a hook that sees the gradients of each virtual rank.
+  void set_compressor(CommHook hook, std::string name);
   void set_uneven_inputs(UnevenInputs* uneven);
   /// Lets the update of a bucket's parameters follow its reduction. Errors: UsageError if this
   /// optimizer or these options do not allow it.
@@ -162,6 +164,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
           const std::shared_ptr<const comm::LeafDeal>& deal,
           BucketSet buckets);
   void install_hooks();
+  void check_can_hook() const;
 
   void open_pass();
   void start_pass();

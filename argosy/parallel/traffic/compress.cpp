@@ -50,13 +50,6 @@ void check_can_compress(const ddp::Core& model) {
                kWhere,
                "the parameters are divided (sharding), and each rank has a part of a gradient "
                "only. Leave sharding out, or the compression.");
-  ARGOSY_CHECK(model.virtual_ranks() == model.group().size(),
-               kWhere,
-               "what is remembered from step to step belongs to a process: here are {} processes "
-               "for {} virtual ranks. Start {}, or leave virtual_ranks out.",
-               model.group().size(),
-               model.virtual_ranks(),
-               model.virtual_ranks());
 }
 
 }  // namespace
@@ -65,11 +58,10 @@ optim::Optimizer compress(const std::shared_ptr<ddp::Core>& model,
                           const optim::Optimizer& optimizer,
                           const std::shared_ptr<GradientCompressor>& compressor) {
   check_can_compress(*model);
-  if (model->group().size() == 1) {
-    return optimizer;
-  }
   model->register_compressor(
-      [compressor](GradBucket& bucket) { return compressor->reduce(bucket); }, compressor->name());
+      {.hook = [compressor](GradBucket& bucket) { return compressor->reduce(bucket); },
+       .name = compressor->name(),
+       .deal = [compressor](const auto& deal) { compressor->deal_to(deal); }});
   return optim::Optimizer(std::make_shared<CompressedSteps>(optimizer.impl(), compressor));
 }
 

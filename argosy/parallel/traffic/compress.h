@@ -17,13 +17,14 @@ namespace argosy::parallel {
 ///     optim::Optimizer optimizer = parallel::compress(
 ///         model, optim::Adam(model, {.lr = 1e-3}), parallel::PowerSgdOptions{.matrix_approximation_rank = 2});
 ///
-/// PowerSgdOptions go with any optimizer, DgcOptions with momentum only. In a group of one nothing
-/// is sent: it returns `optimizer`. Call it on all ranks alike, once for a wrapper, before the
-/// first backward. State: what ranks have of their own (the error, what is not sent yet) is one
-/// tensor [ranks, elements] in state_dict(), of which a checkpoint takes each rank's row; as many
-/// ranks resume it. Errors: UsageError for an optimizer that it does not go with, for virtual ranks
-/// that are not the processes, for divided parameters (fully_shard()), for find_unused_parameters,
-/// and where there is a communication hook.
+/// PowerSgdOptions go with any optimizer, DgcOptions with momentum only. What is remembered belongs
+/// to a virtual rank, so any number of processes has the same bits; with one virtual rank nothing
+/// is compressed. Call it on all ranks alike, once for a wrapper, before the first backward.
+/// State: what virtual ranks have of their own (the error, what is not sent yet) is one tensor
+/// [virtual ranks, elements] in state_dict(), of which a checkpoint takes each process's rows; as
+/// many virtual ranks resume it. Errors: UsageError for an optimizer that it does not go with, for
+/// divided parameters (fully_shard()), for find_unused_parameters, and where there is a
+/// communication hook.
 [[nodiscard]] optim::Optimizer compress(const std::shared_ptr<ddp::Core>& model,
                                         const optim::Optimizer& optimizer,
                                         const PowerSgdOptions& options);

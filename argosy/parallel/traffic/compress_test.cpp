@@ -373,12 +373,6 @@ TEST(Compress, RefusesWhatItDoesNotGoWith) {
     EXPECT_THAT(
         error_of([&] { static_cast<void>(compress(model, optim::Momentum(model), DgcOptions())); }),
         HasSubstr("once only; \"dgc\" is registered"));
-    DistributedDataParallel virtual_ones(Wide(), group, {.virtual_ranks = 4});
-    EXPECT_THAT(
-        error_of([&] {
-          static_cast<void>(compress(virtual_ones, optim::Adam(virtual_ones), PowerSgdOptions()));
-        }),
-        HasSubstr("here are 2 processes for 4 virtual ranks"));
     DistributedDataParallel unused(Wide(), group, {.find_unused_parameters = true});
     EXPECT_THAT(error_of([&] {
                   static_cast<void>(compress(unused, optim::Adam(unused), PowerSgdOptions()));

@@ -15,6 +15,7 @@
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/optim/flat_optimizer.h"
+#include "argosy/parallel/traffic/leaf_average.h"
 #include "argosy/parallel/traffic/rank_state.h"
 
 namespace argosy::parallel {
@@ -53,6 +54,19 @@ optim::FlatSettings momentum_settings(const optim::OptimizerImpl& optimizer) {
   return settings;
 }
 
+/// Puts the largest of what a virtual rank has not sent into its message, and forgets them.
+void put_largest(const at::Tensor& unsent,
+                 const at::Tensor& momentum,
+                 const at::Tensor& places,
+                 const at::Tensor& values) {
+  const at::Tensor largest = std::get<1>(
+      at::topk(unsent.abs(), places.numel(), /*dim=*/0, /*largest=*/true, /*sorted=*/false));
+  places.copy_(largest);
+  values.copy_(unsent.index_select(0, largest));
+  unsent.index_fill_(0, largest, 0);
+  momentum.index_fill_(0, largest, 0);
+}
+
 /// Gradients that their parameters are without while it lives.
 class HiddenGradients final {
  public:
@@ -78,18 +92,20 @@ class HiddenGradients final {
 
 }  // namespace
 
-/// What a bucket brings: one message of places and values, and the small parameters.
+/// What a bucket brings: a message of places and values for each virtual rank, and the small
+/// parameters.
 struct DeepGradientCompression::Pass {
   struct Part {
+    Kept* kept = nullptr;
     at::Tensor gradient{};  // the bucket's view, where the average goes
-    int64_t offset = 0;     // in the message, or in `dense`
+    int64_t offset = 0;     // in a message, or in `dense`
     int64_t sent = 0;       // elements; 0: all of them, in `dense`
   };
   std::vector<Part> parts{};
-  at::Tensor message{};                // i32: places, then values as bits
-  std::vector<at::Tensor> received{};  // of each rank
-  at::Tensor dense{};
-  comm::Work dense_work{};
+  int64_t dense_elements = 0;
+  at::Tensor messages{};               // i32 [most of a process, …]: places, then values as bits
+  std::vector<at::Tensor> received{};  // of each process
+  traffic::LeafAverage dense{};
 };
 
 void DeepGradientCompression::check_optimizer(const optim::OptimizerImpl& optimizer) {
@@ -99,13 +115,16 @@ void DeepGradientCompression::check_optimizer(const optim::OptimizerImpl& optimi
 DeepGradientCompression::DeepGradientCompression(const optim::OptimizerImpl& optimizer,
                                                  const comm::Group& group,
                                                  const DgcOptions& options)
-    : options_(options), group_(group), first_(optimizer.parameters().front().first) {
+    : options_(options),
+      group_(group),
+      deal_(traffic::one_each(group)),
+      first_(optimizer.parameters().front().first) {
   options_.validate();
   const optim::FlatSettings settings = momentum_settings(optimizer);
   momentum_ = settings.numbers.momentum;
   nesterov_ = settings.numbers.variant;
   if (const auto* clip = std::get_if<optim::ClipGradByNorm>(&settings.grad_clip)) {
-    clip_norm_ = clip->clip_norm / std::sqrt(static_cast<double>(group.size()));
+    clip_norm_ = clip->clip_norm;
   }
   for (size_t i = 0; i < optimizer.parameters().size(); ++i) {
     const auto& [name, parameter] = optimizer.parameters()[i];
@@ -133,57 +152,69 @@ int64_t DeepGradientCompression::sent_of(const Kept& kept) const {
   return std::max<int64_t>(std::llround(elements * (1 - sparsity_now())), 1);
 }
 
-BucketWork DeepGradientCompression::reduce(GradBucket& bucket) {
-  const at::NoGradGuard no_grad;
-  if (steps_ < options_.rampup_begin_step) {
-    return average()(bucket);
-  }
-  const auto pass = std::make_shared<Pass>();
-  const std::vector<at::Tensor> parameters = bucket.parameters();
-  int64_t sent = 0, dense = 0;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const Kept* const kept = find(parameters[i]);
-    const at::Tensor& gradient = bucket.gradients()[i];
-    int64_t& end = kept == nullptr ? dense : sent;
-    const int64_t size = kept == nullptr ? 0 : sent_of(*kept);
-    pass->parts.push_back({.gradient = gradient, .offset = end, .sent = size});
-    end += kept == nullptr ? gradient.numel() : 2 * size;
-  }
-  pass->message = at::empty({sent}, bucket.buffer().options().dtype(at::kInt));
-  pass->dense = at::empty({dense}, bucket.buffer().options());
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const Pass::Part& part = pass->parts[i];
-    if (part.sent == 0) {
-      pass->dense.narrow(0, part.offset, part.gradient.numel())
-          .view(part.gradient.sizes())
-          .copy_(part.gradient);
-      continue;
-    }
-    Kept& kept = *find(parameters[i]);
-    gather_up(kept, part.gradient);
-    put_largest(kept,
-                pass->message.narrow(0, part.offset, part.sent),
-                pass->message.narrow(0, part.offset + part.sent, part.sent).view(at::kFloat));
-  }
-  for (int rank = 0; rank < group_.size() && sent > 0; ++rank) {
-    pass->received.push_back(at::empty_like(pass->message));
-  }
-  comm::Work work = comm::all_reduce_async(
-      pass->dense,
-      group_,
-      {.op = comm::ReduceOp::kAvg, .timeout = bucket.timeout(), .place = bucket.place()});
-  if (sent > 0) {
-    pass->dense_work = std::move(work);
-    work = comm::all_gather_async(pass->received,
-                                  pass->message,
-                                  group_,
-                                  {.timeout = bucket.timeout(), .place = bucket.place()});
-  }
-  return {std::move(work), [this, pass] { finish(*pass); }};
+void DeepGradientCompression::deal_to(const std::shared_ptr<const comm::LeafDeal>& deal) {
+  const auto remembers = [](const Kept& kept) { return kept.unsent.defined(); };
+  traffic::check_can_deal("dgc", *deal_, *deal, std::ranges::any_of(kept_, remembers));
+  deal_ = deal;
 }
 
-/// The gradient of this rank goes into its momentum, and that into what is to be sent.
-void DeepGradientCompression::gather_up(Kept& kept, const at::Tensor& gradient) const {
+/// Of this process.
+int64_t DeepGradientCompression::leaves() const {
+  return traffic::leaves_of(*deal_, group_.rank()).size();
+}
+
+BucketWork DeepGradientCompression::reduce(GradBucket& bucket) {
+  const at::NoGradGuard no_grad;
+  if (steps_ < options_.rampup_begin_step || deal_->leaves() == 1) {
+    return traffic::average_bucket(bucket, deal_);
+  }
+  const std::shared_ptr<Pass> pass = begin(bucket);
+  std::vector<at::Tensor> dense;
+  for (int64_t leaf = 0; leaf < leaves(); ++leaf) {
+    dense.push_back(fill_leaf(*pass, bucket, leaf));
+  }
+  pass->dense =
+      traffic::average_leaves(std::move(dense),
+                              at::empty({pass->dense_elements}, bucket.buffer().options()),
+                              deal_,
+                              group_,
+                              {.timeout = bucket.timeout(), .place = bucket.place()});
+  if (pass->messages.size(1) == 0) {
+    return {pass->dense.work, [this, pass] { finish(*pass); }};
+  }
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    pass->received.push_back(at::empty_like(pass->messages));
+  }
+  return {comm::all_gather_async(pass->received,
+                                 pass->messages,
+                                 group_,
+                                 {.timeout = bucket.timeout(), .place = bucket.place()}),
+          [this, pass] { finish(*pass); }};
+}
+
+/// Where each gradient lies. Processes with fewer virtual ranks than others send as many messages.
+std::shared_ptr<DeepGradientCompression::Pass> DeepGradientCompression::begin(
+    const GradBucket& bucket) {
+  auto pass = std::make_shared<Pass>();
+  const std::vector<at::Tensor> parameters = bucket.parameters();
+  int64_t sent = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    Kept* const kept = find(parameters[i]);
+    const at::Tensor& gradient = bucket.gradients()[i];
+    int64_t& end = kept == nullptr ? pass->dense_elements : sent;
+    const int64_t size = kept == nullptr ? 0 : sent_of(*kept);
+    pass->parts.push_back({.kept = kept, .gradient = gradient, .offset = end, .sent = size});
+    end += kept == nullptr ? gradient.numel() : 2 * size;
+    if (kept != nullptr) {
+      begin_update(*kept);
+    }
+  }
+  const int64_t most = traffic::leaves_of(*deal_, 0).size();
+  pass->messages = at::zeros({most, sent}, bucket.buffer().options().dtype(at::kInt));
+  return pass;
+}
+
+void DeepGradientCompression::begin_update(Kept& kept) const {
   ARGOSY_CHECK(!kept.is_reduced,
                kDgc,
                "the gradient of parameter {} was averaged a second time before optimizer.step(): "
@@ -191,59 +222,90 @@ void DeepGradientCompression::gather_up(Kept& kept, const at::Tensor& gradient) 
                "of an update but the last, and step with the optimizer that has dgc.",
                kept.name);
   kept.is_reduced = true;
+  if (!kept.momentum.defined()) {
+    const at::TensorOptions type = kept.parameter.options().requires_grad(false);
+    kept.momentum = at::zeros({leaves(), kept.parameter.numel()}, type);
+    kept.unsent = at::zeros_like(kept.momentum);
+  }
+}
+
+/// Fills the message of a virtual rank, and returns its small gradients, flat.
+at::Tensor DeepGradientCompression::fill_leaf(const Pass& pass,
+                                              const GradBucket& bucket,
+                                              int64_t leaf) {
+  const at::Tensor dense = at::empty({pass.dense_elements}, bucket.buffer().options());
+  const std::vector<at::Tensor> gradients = bucket.gradients_of(static_cast<size_t>(leaf));
+  const at::Tensor message = pass.messages.select(0, leaf);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const Pass::Part& part = pass.parts[i];
+    if (part.kept == nullptr) {
+      dense.narrow(0, part.offset, gradients[i].numel())
+          .view(gradients[i].sizes())
+          .copy_(gradients[i]);
+      continue;
+    }
+    gather_up(*part.kept, own_gradient(*part.kept, gradients[i]), leaf);
+    put_largest(part.kept->unsent.select(0, leaf),
+                part.kept->momentum.select(0, leaf),
+                message.narrow(0, part.offset, part.sent),
+                message.narrow(0, part.offset + part.sent, part.sent).view(at::kFloat));
+  }
+  return dense;
+}
+
+/// Clipped, and with weight decay.
+at::Tensor DeepGradientCompression::own_gradient(const Kept& kept,
+                                                 const at::Tensor& gradient) const {
   at::Tensor own = gradient.reshape({-1}).clone();
   if (clip_norm_ > 0) {
+    const double limit = clip_norm_ / std::sqrt(static_cast<double>(deal_->leaves()));
     const double norm = own.norm().item<double>();
-    own.mul_(clip_norm_ / std::max(norm, clip_norm_));
+    own.mul_(limit / std::max(norm, limit));
   }
   if (kept.decay.coeff != 0) {
     const at::Tensor weights = kept.parameter.detach().reshape({-1});
     own.add_(kept.decay.kind == optim::WeightDecay::Kind::kL1 ? weights.sign() : weights,
              kept.decay.coeff);
   }
-  if (!kept.momentum.defined()) {
-    kept.momentum = at::zeros_like(own);
-    kept.unsent = at::zeros_like(own);
-  }
+  return own;
+}
+
+/// The gradient of a virtual rank goes into its momentum, and that into what is to be sent.
+void DeepGradientCompression::gather_up(const Kept& kept,
+                                        const at::Tensor& gradient,
+                                        int64_t leaf) const {
+  const at::Tensor momentum = kept.momentum.select(0, leaf);
+  const at::Tensor unsent = kept.unsent.select(0, leaf);
   if (nesterov_) {
-    kept.momentum.add_(own).mul_(momentum_);
-    kept.unsent.add_(kept.momentum).add_(own);
+    momentum.add_(gradient).mul_(momentum_);
+    unsent.add_(momentum).add_(gradient);
   } else {
-    kept.momentum.mul_(momentum_).add_(own);
-    kept.unsent.add_(kept.momentum);
+    momentum.mul_(momentum_).add_(gradient);
+    unsent.add_(momentum);
   }
 }
 
-void DeepGradientCompression::put_largest(Kept& kept,
-                                          const at::Tensor& places,
-                                          const at::Tensor& values) const {
-  const at::Tensor largest = std::get<1>(
-      at::topk(kept.unsent.abs(), places.numel(), /*dim=*/0, /*largest=*/true, /*sorted=*/false));
-  places.copy_(largest);
-  values.copy_(kept.unsent.index_select(0, largest));
-  kept.unsent.index_fill_(0, largest, 0);
-  kept.momentum.index_fill_(0, largest, 0);
-}
-
-/// The average, added up in the order of the ranks: the same bits on all of them.
+/// The average, added up in the order of the virtual ranks: the same bits on all of them.
 void DeepGradientCompression::finish(const Pass& pass) const {
   const at::NoGradGuard no_grad;
-  if (!pass.received.empty()) {
-    pass.dense_work.wait();
-  }
+  pass.dense.work.wait();
   for (const Pass::Part& part : pass.parts) {
-    if (part.sent == 0) {
-      part.gradient.copy_(
-          pass.dense.narrow(0, part.offset, part.gradient.numel()).view(part.gradient.sizes()));
+    const at::Tensor& gradient = part.gradient;
+    if (part.kept == nullptr) {
+      gradient.copy_(
+          pass.dense.result.narrow(0, part.offset, gradient.numel()).view(gradient.sizes()));
       continue;
     }
-    const at::Tensor sum = at::zeros({part.gradient.numel()}, part.gradient.options());
-    for (const at::Tensor& message : pass.received) {
-      const at::Tensor places = message.narrow(0, part.offset, part.sent).to(at::kLong);
-      sum.index_add_(
-          0, places, message.narrow(0, part.offset + part.sent, part.sent).view(at::kFloat));
+    const at::Tensor sum = at::zeros({gradient.numel()}, gradient.options());
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      for (int64_t leaf = 0; leaf < traffic::leaves_of(*deal_, rank).size(); ++leaf) {
+        const at::Tensor message = pass.received[static_cast<size_t>(rank)].select(0, leaf);
+        const at::Tensor places = message.narrow(0, part.offset, part.sent).to(at::kLong);
+        sum.index_add_(
+            0, places, message.narrow(0, part.offset + part.sent, part.sent).view(at::kFloat));
+      }
     }
-    part.gradient.copy_(sum.div_(group_.size()).view(part.gradient.sizes()));
+    gradient.copy_(sum.div_(deal_->leaves()).view(gradient.sizes()));
   }
 }
 
@@ -287,8 +349,8 @@ void DeepGradientCompression::add_state(optim::OptimizerState& state) const {
   for (const Kept& kept : kept_) {
     if (kept.unsent.defined()) {
       engine::StateDict& entries = traffic::entries_of(state, kept.name);
-      entries.set(named("u"), traffic::rows_of_ranks(kept.momentum, group_));
-      entries.set(named("v"), traffic::rows_of_ranks(kept.unsent, group_));
+      entries.set(named("u"), traffic::rows_of_ranks(kept.momentum, deal_, group_));
+      entries.set(named("v"), traffic::rows_of_ranks(kept.unsent, deal_, group_));
     }
   }
 }
@@ -307,10 +369,14 @@ void DeepGradientCompression::take_state(optim::OptimizerState& state) {
       continue;
     }
     const at::TensorOptions type = kept.parameter.options().requires_grad(false);
-    kept.momentum = at::empty({kept.parameter.numel()}, type);
-    kept.unsent = at::empty({kept.parameter.numel()}, type);
-    traffic::take_row(kept.momentum, found->second.at("u"), group_, kept.name + "/dgc.u");
-    traffic::take_row(kept.unsent, found->second.at("v"), group_, kept.name + "/dgc.v");
+    const auto take = [&](const char* name) {
+      at::Tensor rows = at::empty({leaves(), kept.parameter.numel()}, type);
+      const std::string what = kept.name + "/" + kDgcPrefix + name;
+      traffic::take_rows(rows, found->second.at(name), deal_, group_, what);
+      return rows;
+    };
+    kept.momentum = take("u");
+    kept.unsent = take("v");
   }
 }
 

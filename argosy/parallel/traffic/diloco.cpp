@@ -15,6 +15,7 @@
 #include "argosy/comm/collectives.h"
 #include "argosy/parallel/traffic/delta_code.h"
 #include "argosy/parallel/traffic/flat_values.h"
+#include "argosy/parallel/traffic/leaf_average.h"
 #include "argosy/parallel/traffic/rank_state.h"
 
 namespace argosy::parallel {
@@ -117,21 +118,45 @@ void Diloco::after_step() {
 void Diloco::start(size_t place) {
   const Fragment& fragment = fragments_[place];
   Sum sum{.due = steps() + options_.fragment_sync_delay};
-  const at::Tensor delta = fragment.global - traffic::flat_copy(fragment.weights);
+  std::vector<at::Tensor> deltas;
+  for (int64_t leaf = 0; leaf < leaves(); ++leaf) {
+    deltas.push_back(fragment.global - traffic::flat_copy(weights_of(fragment, leaf)));
+  }
   if (options_.bits == 32) {
-    sum.mean = delta;
-    sum.work = comm::all_reduce_async(delta, sums_, {.op = comm::ReduceOp::kAvg});
+    traffic::LeafAverage all =
+        traffic::average_leaves(std::move(deltas), fragment.global, deal(), sums_);
+    sum.mean = std::move(all.result);
+    sum.work = std::move(all.work);
   } else {
-    sum.code = traffic::encode_delta(delta.to(at::kFloat), static_cast<int>(options_.bits));
-    for (int rank = 0; rank < sums_.size(); ++rank) {
-      sum.received.push_back(at::empty_like(sum.code));
-    }
-    sum.work = comm::all_gather_async(sum.received, sum.code, sums_);
+    start_in_few_bits(deltas, sum);
   }
   under_way_[place] = std::move(sum);
 }
 
-/// Codes are added in the order of the ranks: the same bits on all of them.
+std::vector<at::Tensor> Diloco::weights_of(const Fragment& fragment, int64_t leaf) const {
+  std::vector<at::Tensor> own;
+  for (const size_t place : fragment.places) {
+    own.push_back(weights(leaf)[place]);
+  }
+  return own;
+}
+
+/// Processes with fewer virtual ranks than others send as many codes.
+void Diloco::start_in_few_bits(const std::vector<at::Tensor>& deltas, Sum& sum) const {
+  const auto bits = static_cast<int>(options_.bits);
+  const int64_t most = traffic::leaves_of(*deal(), 0).size();
+  sum.codes = at::zeros({most, traffic::code_bytes(deltas.front().numel(), bits)}, at::kByte);
+  for (size_t leaf = 0; leaf < deltas.size(); ++leaf) {
+    sum.codes.select(0, static_cast<int64_t>(leaf))
+        .copy_(traffic::encode_delta(deltas[leaf].to(at::kFloat), bits));
+  }
+  for (int rank = 0; rank < sums_.size(); ++rank) {
+    sum.received.push_back(at::empty_like(sum.codes));
+  }
+  sum.work = comm::all_gather_async(sum.received, sum.codes, sums_);
+}
+
+/// Codes are added in the order of the virtual ranks: the same bits on all of them.
 const at::Tensor& Diloco::mean_of(size_t place) const {
   Sum& sum = *under_way_[place];
   if (sum.is_done) {
@@ -141,10 +166,14 @@ const at::Tensor& Diloco::mean_of(size_t place) const {
   if (options_.bits != 32) {
     const at::Tensor& global = fragments_[place].global;
     const at::Tensor mean = at::zeros({global.numel()}, at::kFloat);
-    for (const at::Tensor& code : sum.received) {
-      traffic::add_decoded(code, static_cast<int>(options_.bits), mean);
+    for (int rank = 0; rank < sums_.size(); ++rank) {
+      for (int64_t leaf = 0; leaf < traffic::leaves_of(*deal(), rank).size(); ++leaf) {
+        traffic::add_decoded(sum.received[static_cast<size_t>(rank)].select(0, leaf),
+                             static_cast<int>(options_.bits),
+                             mean);
+      }
     }
-    sum.mean = mean.div_(sums_.size()).to(global.options());
+    sum.mean = mean.div_(deal()->leaves()).to(global.options());
   }
   sum.is_done = true;
   return sum.mean;
@@ -164,11 +193,13 @@ void Diloco::finish(size_t place) {
   }
   fragment.global.sub_(delta, options_.outer_lr);
   const double alpha = options_.fragment_update_alpha;
-  traffic::copy_back(
-      alpha == 0
-          ? fragment.global
-          : traffic::flat_copy(fragment.weights).mul_(alpha).add_(fragment.global, 1 - alpha),
-      fragment.weights);
+  for (int64_t leaf = 0; leaf < leaves(); ++leaf) {
+    const std::vector<at::Tensor> own = weights_of(fragment, leaf);
+    traffic::copy_back(alpha == 0
+                           ? fragment.global
+                           : traffic::flat_copy(own).mul_(alpha).add_(fragment.global, 1 - alpha),
+                       own);
+  }
   under_way_[place].reset();
   if (place == last_fragment_) {
     sync_buffers();

@@ -18,15 +18,15 @@
 
 namespace argosy::parallel {
 
-/// Trains each rank on its own for some steps with any optimizer, and then makes a step of an outer
-/// one with the mean of the ways that the ranks went:
+/// Trains each virtual rank on its own for some steps with any optimizer, and then makes a step of
+/// an outer one with the mean of the ways that they went:
 ///
-///     delta = global - own weights, averaged over the ranks
+///     delta = global - own weights, averaged over the virtual ranks
 ///     m = outer_momentum * m + delta
 ///     global = global - outer_lr * (delta + outer_momentum * m)      without nesterov: m alone
 ///     own weights = alpha * own + (1 - alpha) * global
 ///
-/// It begins at the weights of the first step. The inner optimizer's state stays each rank's own.
+/// It begins at the weights of the first step. The inner optimizer's state stays each one's own.
 /// Streaming: fragments of the weights in turns, summed while the ranks train on, on a group of
 /// their own, so that nothing else waits for them.
 /// Cost: an all-reduce of a fragment's weights each time; memory for twice the weights.
@@ -44,7 +44,7 @@ class Diloco final : public LocalSteps {
   /// Some of the weights.
   struct Fragment {
     std::vector<size_t> places{};
-    std::vector<at::Tensor> weights{};
+    std::vector<at::Tensor> weights{};  // the model's
     int64_t turn = 0;       // it is summed after steps with this remainder by sync_every
     at::Tensor global{};    // flat; undefined before the first step
     at::Tensor momentum{};  // flat; undefined before the first sum
@@ -52,8 +52,8 @@ class Diloco final : public LocalSteps {
   /// A sum that is under way.
   struct Sum {
     comm::Work work{};
-    at::Tensor mean{};  // of 32 bits: the all-reduce's
-    at::Tensor code{};  // else: this rank's, and what arrives
+    at::Tensor mean{};   // of 32 bits: the all-reduce's
+    at::Tensor codes{};  // else: of this process, [most of a process, bytes], and what arrives
     std::vector<at::Tensor> received{};
     bool is_done = false;
     int64_t due = 0;  // the step after which it is used
@@ -68,6 +68,8 @@ class Diloco final : public LocalSteps {
   void add_shared_state(optim::OptimizerState& state) const override;
   [[nodiscard]] std::function<void()> read_shared_state(optim::OptimizerState& state) override;
   void deal_fragments();
+  [[nodiscard]] std::vector<at::Tensor> weights_of(const Fragment& fragment, int64_t leaf) const;
+  void start_in_few_bits(const std::vector<at::Tensor>& deltas, Sum& sum) const;
   void start(size_t place);
   const at::Tensor& mean_of(size_t place) const;
   void finish(size_t place);

@@ -5,8 +5,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "argosy/comm/group.h"
-
 // Internal to the room: many tensors as one.
 namespace argosy::parallel::traffic {
 
@@ -20,11 +18,5 @@ namespace argosy::parallel::traffic {
 
 /// Copies the values of `flat` back into the tensors.
 void copy_back(const at::Tensor& flat, const std::vector<at::Tensor>& tensors);
-
-/// Averages the tensors over the ranks, in place, with the same bits on all. `figures`: f64 numbers
-/// that are averaged besides. Collective.
-void average_values(const std::vector<at::Tensor>& tensors,
-                    std::vector<double>& figures,
-                    const comm::Group& group);
 
 }  // namespace argosy::parallel::traffic

@@ -10,7 +10,6 @@
 
 #include "argosy/base/check.h"
 #include "argosy/optim/flat_optimizer.h"
-#include "argosy/parallel/traffic/flat_values.h"
 #include "argosy/parallel/traffic/rank_state.h"
 
 namespace argosy::parallel {
@@ -65,20 +64,21 @@ LocalSgd::LocalSgd(const std::shared_ptr<ddp::Core>& model,
       k_steps_(options.init_k_steps) {}
 
 void LocalSgd::after_step() {
+  if (deal()->leaves() == 1) {
+    return;
+  }
   if (steps() == begin_step_) {
     begin();
   } else if (is_apart() && steps() - last_ >= k_steps_) {
     average();
   }
-  loss_.reset();
+  losses_.clear();
 }
 
 /// The ranks have the same weights here.
 void LocalSgd::begin() {
   if (adapts_) {
-    std::vector<double> losses{loss_of_step()};
-    traffic::average_values({}, losses, group());
-    first_loss_ = losses.front();
+    first_loss_ = mean_loss();
     first_lr_ = groups().front().lr;
   }
   last_ = steps();
@@ -86,15 +86,12 @@ void LocalSgd::begin() {
 }
 
 void LocalSgd::average() {
-  std::vector<double> losses;
-  if (adapts_) {
-    losses.push_back(loss_of_step());
-  }
-  traffic::average_values(weights(), losses, group());
+  const double loss = adapts_ ? mean_loss() : 0;
+  average_weights();
   sync_buffers();
   last_ = steps();
   if (adapts_) {
-    choose(losses.front());
+    choose(loss);
   }
 }
 
@@ -106,14 +103,25 @@ void LocalSgd::choose(double mean_loss) {
   k_steps_ = std::isfinite(steps) ? static_cast<int64_t>(std::clamp(steps, 1.0, most)) : 1;
 }
 
-/// It may be NaN: that is then the mean of all ranks, and choose() knows it.
-double LocalSgd::loss_of_step() const {
-  ARGOSY_CHECK(loss_.has_value(),
-               kLocalSgd,
-               "adaptive_localsgd goes by the loss, and none was told for step {}. Call "
-               "optimizer.note_loss(loss.item<double>()) before each step(); fit() does.",
-               steps());
-  return *loss_;
+void LocalSgd::note_loss(double loss) {
+  losses_.resize(static_cast<size_t>(leaves()));
+  losses_[static_cast<size_t>(leaf_of_pass())] = loss;
+}
+
+/// Of all virtual ranks. It may be NaN, and choose() knows it.
+double LocalSgd::mean_loss() const {
+  std::vector<double> losses;
+  for (int64_t leaf = 0; leaf < leaves(); ++leaf) {
+    const auto place = static_cast<size_t>(leaf);
+    ARGOSY_CHECK(place < losses_.size() && losses_[place].has_value(),
+                 kLocalSgd,
+                 "adaptive_localsgd goes by the loss, and none was told for step {}. Call "
+                 "optimizer.note_loss(loss.item<double>()) before each step(), after each virtual "
+                 "rank's pass; fit() does.",
+                 steps());
+    losses.push_back(*losses_[place]);
+  }
+  return mean_of(losses);
 }
 
 void LocalSgd::add_shared_state(optim::OptimizerState& state) const {
@@ -140,7 +148,7 @@ std::function<void()> LocalSgd::read_shared_state(optim::OptimizerState& state) 
     k_steps_ = k_steps;
     first_loss_ = first_loss;
     first_lr_ = first_lr;
-    set_apart(steps() >= begin_step_);
+    set_apart(steps() >= begin_step_ && deal()->leaves() > 1);
   };
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "argosy/parallel/traffic/local_steps.h"
 #include "argosy/parallel/traffic/traffic_options.h"
@@ -11,14 +12,16 @@
 namespace argosy::parallel {
 
 /// Averages weights every k steps in the place of gradients in each. The optimizer is SGD or
-/// Momentum; its momentum is each rank's own, and is not averaged.
+/// Momentum; its momentum is each virtual rank's own, and is not averaged. One virtual rank trains
+/// as without it.
 ///
 /// The adaptive one sets k anew at each average, from the mean loss of the ranks there and its
 /// value at begin_step, and their learning rates:
 ///
 ///     k = ceil(sqrt(lr0 * loss / (lr * loss0) * init_k_steps)), from 1 to 16
 ///
-/// It needs Optimizer::note_loss() before each step(); fit() calls it. A loss that is not finite,
+/// It needs Optimizer::note_loss() before each step(), after each virtual rank's pass; fit() calls
+/// it. A loss that is not finite,
 /// on any rank, makes k = 1. Cost: an all-reduce of all weights at each average. Source:
 /// Paddle 3.3, fleet/meta_optimizers/localsgd_optimizer.py; Stich, "Local SGD converges fast and
 /// communicates little", ICLR 2019 (arXiv 1805.09767); Wang and Joshi, "Adaptive communication
@@ -37,7 +40,7 @@ class LocalSgd final : public LocalSteps {
   /// Says before there is a model whether it goes with an optimizer. Errors: as the constructor's.
   static void check_optimizer(const optim::OptimizerImpl& inner);
 
-  void note_loss(double loss) override { loss_ = loss; }
+  void note_loss(double loss) override;
   /// Returns the number of steps from the last average to the next.
   [[nodiscard]] int64_t k_steps() const { return k_steps_; }
 
@@ -48,14 +51,14 @@ class LocalSgd final : public LocalSteps {
   void begin();
   void average();
   void choose(double mean_loss);
-  [[nodiscard]] double loss_of_step() const;
+  [[nodiscard]] double mean_loss() const;
 
   bool adapts_ = false;
   int64_t first_k_steps_;
   int64_t begin_step_;
   int64_t k_steps_;
-  int64_t last_ = 0;              // step whose weights were averaged
-  std::optional<double> loss_{};  // of the step that comes
+  int64_t last_ = 0;                             // step whose weights were averaged
+  std::vector<std::optional<double>> losses_{};  // of the step that comes, by virtual rank
   double first_loss_ = 0;
   double first_lr_ = 0;
 };

@@ -11,7 +11,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "argosy/base/check.h"
-#include "argosy/comm/collectives.h"
+#include "argosy/parallel/traffic/leaf_average.h"
 #include "argosy/parallel/traffic/orthonormal.h"
 #include "argosy/parallel/traffic/rank_state.h"
 
@@ -29,21 +29,27 @@ bool is_wide(const at::Tensor& tensor) {
 /// A gradient on its way. Without a matrix it travels as it is.
 struct PowerSgd::Part {
   Matrix* matrix = nullptr;
-  at::Tensor gradient{};      // the bucket's view, where the average goes
-  at::Tensor values{};        // [rows, cols], with the error of the last update
-  at::Tensor transposed_p{};  // [rank, rows] in the flat memory; or the gradient's copy there
+  at::Tensor gradient{};             // the bucket's view, where the average goes
+  std::vector<at::Tensor> values{};  // [rows, cols] of each virtual rank, with the last error
+  int64_t offset = 0;                // in flat memory: Pᵀ, or the gradient
+  at::Tensor transposed_p{};         // the average, [rank, rows]
 };
 
 struct PowerSgd::Pass {
   std::vector<Part> parts{};
+  int64_t elements = 0;  // of flat memory
   at::TensorOptions type{};
   comm::AllReduceOptions options{};
+  at::Tensor average{};
 };
 
 PowerSgd::PowerSgd(const engine::NamedTensors& parameters,
                    const comm::Group& group,
                    const PowerSgdOptions& options)
-    : options_(options), group_(group), first_(parameters.front().first) {
+    : options_(options),
+      group_(group),
+      deal_(traffic::one_each(group)),
+      first_(parameters.front().first) {
   options_.validate();
   for (const auto& [name, parameter] : parameters) {
     if (parameter.dim() < 2 || parameter.numel() == 0 || !is_wide(parameter)) {
@@ -68,51 +74,53 @@ PowerSgd::Matrix* PowerSgd::find(const at::Tensor& parameter) {
   return found == places_.end() ? nullptr : &matrices_[found->second];
 }
 
+void PowerSgd::deal_to(const std::shared_ptr<const comm::LeafDeal>& deal) {
+  const auto remembers = [](const Matrix& matrix) { return matrix.error.defined(); };
+  traffic::check_can_deal("power_sgd", *deal_, *deal, std::ranges::any_of(matrices_, remembers));
+  deal_ = deal;
+}
+
 BucketWork PowerSgd::reduce(GradBucket& bucket) {
   const at::NoGradGuard no_grad;
-  if (steps_ < options_.start_power_sgd_iter) {
-    return average()(bucket);
+  if (steps_ < options_.start_power_sgd_iter || deal_->leaves() == 1) {
+    return traffic::average_bucket(bucket, deal_);
   }
-  const auto pass = std::make_shared<Pass>();
+  const std::shared_ptr<Pass> pass = begin(bucket);
+  std::vector<at::Tensor> leaves;
+  for (size_t leaf = 0; leaf < bucket.leaves(); ++leaf) {
+    leaves.push_back(begin_leaf(*pass, bucket, leaf));
+  }
+  traffic::LeafAverage all = traffic::average_leaves(
+      std::move(leaves), at::empty({pass->elements}, pass->type), deal_, group_, pass->options);
+  pass->average = all.result;
+  return {std::move(all.work), [this, pass] { finish(*pass); }};
+}
+
+/// Where each gradient lies in flat memory.
+std::shared_ptr<PowerSgd::Pass> PowerSgd::begin(const GradBucket& bucket) {
+  auto pass = std::make_shared<Pass>();
   pass->type = bucket.buffer().options();
-  pass->options = {
-      .op = comm::ReduceOp::kAvg, .timeout = bucket.timeout(), .place = bucket.place()};
+  pass->options = {.timeout = bucket.timeout(), .place = bucket.place()};
   const std::vector<at::Tensor> parameters = bucket.parameters();
-  int64_t elements = 0;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const at::Tensor& gradient = bucket.gradients()[i];
     Matrix* const matrix = find(parameters[i]);
-    pass->parts.push_back({.matrix = matrix, .gradient = gradient});
-    elements += matrix == nullptr ? gradient.numel() : matrix->rank * matrix->rows;
-  }
-  const at::Tensor flat = at::empty({elements}, pass->type);
-  int64_t offset = 0;
-  for (Part& part : pass->parts) {
-    Matrix* const matrix = part.matrix;
-    if (matrix == nullptr) {
-      part.transposed_p = flat.narrow(0, offset, part.gradient.numel()).view(part.gradient.sizes());
-      part.transposed_p.copy_(part.gradient);
-      offset += part.gradient.numel();
-      continue;
+    if (matrix != nullptr) {
+      prepare_q(*matrix, pass->type);
     }
-    part.transposed_p =
-        flat.narrow(0, offset, matrix->rank * matrix->rows).view({matrix->rank, matrix->rows});
-    offset += part.transposed_p.numel();
-    begin(*matrix, part);
+    pass->parts.push_back({.matrix = matrix, .gradient = gradient, .offset = pass->elements});
+    pass->elements += matrix == nullptr ? gradient.numel() : matrix->rank * matrix->rows;
   }
-  return {comm::all_reduce_async(flat, group_, pass->options), [this, pass] { finish(*pass); }};
+  return pass;
 }
 
-/// Pᵀ = Qᵀ · Mᵀ.
-void PowerSgd::begin(Matrix& matrix, Part& part) const {
-  const at::Tensor gradient = part.gradient.reshape({matrix.rows, matrix.cols});
-  part.values = options_.use_error_feedback && matrix.error.defined() ? gradient + matrix.error
-                                                                      : gradient.clone();
+/// Orthonormal columns, from the last approximation or at random.
+void PowerSgd::prepare_q(Matrix& matrix, const at::TensorOptions& type) const {
   at::Tensor& q = matrix.transposed_q;
   const uint64_t seed = static_cast<uint64_t>(options_.random_seed) ^ (matrix.number << 40U) ^
                         static_cast<uint64_t>(steps_);
   if (!q.defined() || !options_.warm_start) {
-    q = at::empty({matrix.rank, matrix.cols}, gradient.options());
+    q = at::empty({matrix.rank, matrix.cols}, type);
     traffic::fill_random(q, seed);
   }
   const std::vector<int64_t> empty = traffic::orthonormalize_rows(q);
@@ -122,44 +130,104 @@ void PowerSgd::begin(Matrix& matrix, Part& part) const {
   if (!empty.empty()) {
     traffic::orthonormalize_rows(q);
   }
-  part.transposed_p.copy_(at::mm(q, part.values.t()));
 }
 
-/// Qᵀ = Pᵀ · M, and what the two leave out.
+/// What a virtual rank sends: Pᵀ = Qᵀ · Mᵀ of each matrix, and the other gradients. The products
+/// are those that it makes in a process of its own.
+at::Tensor PowerSgd::begin_leaf(Pass& pass, const GradBucket& bucket, size_t leaf) const {
+  const at::Tensor flat = at::empty({pass.elements}, pass.type);
+  const std::vector<at::Tensor> gradients = bucket.gradients_of(leaf);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    Part& part = pass.parts[i];
+    if (part.matrix == nullptr) {
+      flat.narrow(0, part.offset, gradients[i].numel())
+          .view(gradients[i].sizes())
+          .copy_(gradients[i]);
+      continue;
+    }
+    const Matrix& matrix = *part.matrix;
+    const at::Tensor gradient = gradients[i].reshape({matrix.rows, matrix.cols});
+    const bool adds_error = options_.use_error_feedback && matrix.error.defined();
+    part.values.push_back(
+        adds_error ? gradient + matrix.error.select(0, static_cast<int64_t>(leaf)).view_as(gradient)
+                   : gradient.clone());
+    flat.narrow(0, part.offset, matrix.rank * matrix.rows)
+        .view({matrix.rank, matrix.rows})
+        .copy_(at::mm(matrix.transposed_q, part.values.back().t()));
+  }
+  return flat;
+}
+
 void PowerSgd::finish(const Pass& pass) const {
   const at::NoGradGuard no_grad;
+  for (const Part& part : pass.parts) {
+    const Matrix* const matrix = part.matrix;
+    const int64_t size = matrix == nullptr ? part.gradient.numel() : matrix->rank * matrix->rows;
+    const at::Tensor average = pass.average.narrow(0, part.offset, size);
+    if (matrix == nullptr) {
+      part.gradient.copy_(average.view(part.gradient.sizes()));
+    } else {
+      traffic::orthonormalize_rows(average.view({matrix->rank, matrix->rows}));
+    }
+  }
+  average_q(pass);
+}
+
+/// Qᵀ = Pᵀ · M.
+void PowerSgd::average_q(const Pass& pass) const {
+  const auto p_of = [&](const Part& part) {
+    return pass.average.narrow(0, part.offset, part.matrix->rank * part.matrix->rows)
+        .view({part.matrix->rank, part.matrix->rows});
+  };
+  const auto q_in = [](const at::Tensor& flat, int64_t& offset, const Matrix& matrix) {
+    const int64_t begin = std::exchange(offset, offset + matrix.rank * matrix.cols);
+    return flat.narrow(0, begin, offset - begin).view({matrix.rank, matrix.cols});
+  };
   int64_t elements = 0;
   for (const Part& part : pass.parts) {
     elements += part.matrix == nullptr ? 0 : part.matrix->rank * part.matrix->cols;
   }
-  const at::Tensor flat = at::empty({elements}, pass.type);
+  if (elements == 0) {
+    return;
+  }
+  const at::Tensor like = at::empty({elements}, pass.type);
+  std::vector<at::Tensor> leaves;
+  const int64_t count = traffic::leaves_of(*deal_, group_.rank()).size();
+  for (size_t leaf = 0; leaf < static_cast<size_t>(count); ++leaf) {
+    leaves.push_back(at::empty_like(like));
+    int64_t offset = 0;
+    for (const Part& part : pass.parts) {
+      if (part.matrix != nullptr) {
+        q_in(leaves.back(), offset, *part.matrix).copy_(at::mm(p_of(part), part.values[leaf]));
+      }
+    }
+  }
+  const traffic::LeafAverage all =
+      traffic::average_leaves(std::move(leaves), like, deal_, group_, pass.options);
+  all.work.wait();
   int64_t offset = 0;
-  std::vector<at::Tensor> all_q;
   for (const Part& part : pass.parts) {
-    if (part.matrix == nullptr) {
-      part.gradient.copy_(part.transposed_p);
-      continue;
+    if (part.matrix != nullptr) {
+      finish(part, p_of(part), q_in(all.result, offset, *part.matrix));
     }
-    traffic::orthonormalize_rows(part.transposed_p);
-    const int64_t size = part.matrix->rank * part.matrix->cols;
-    all_q.push_back(flat.narrow(0, offset, size).view({part.matrix->rank, part.matrix->cols}));
-    all_q.back().copy_(at::mm(part.transposed_p, part.values));
-    offset += size;
   }
-  if (elements > 0) {
-    comm::all_reduce(flat, group_, pass.options);
+}
+
+/// The product is the average, and what it lacks of a virtual rank's values is its error.
+void PowerSgd::finish(const Part& part, const at::Tensor& p, const at::Tensor& q) const {
+  Matrix& matrix = *part.matrix;
+  matrix.transposed_q = q.clone();
+  const at::Tensor product = at::mm(p.t(), q);
+  part.gradient.copy_(product.view(part.gradient.sizes()));
+  if (!options_.use_error_feedback) {
+    return;
   }
-  auto q = all_q.begin();
-  for (const Part& part : pass.parts) {
-    if (part.matrix == nullptr) {
-      continue;
-    }
-    part.matrix->transposed_q = q->clone();
-    const at::Tensor product = at::mm(part.transposed_p.t(), *q++);
-    part.gradient.copy_(product.view(part.gradient.sizes()));
-    if (options_.use_error_feedback) {
-      part.matrix->error = part.values.sub_(product);
-    }
+  if (!matrix.error.defined()) {
+    matrix.error = at::empty({std::ssize(part.values), matrix.rows * matrix.cols}, matrix.type);
+  }
+  for (size_t leaf = 0; leaf < part.values.size(); ++leaf) {
+    at::Tensor error = matrix.error.select(0, static_cast<int64_t>(leaf)).view_as(product);
+    at::sub_out(error, part.values[leaf], product);
   }
 }
 
@@ -178,7 +246,7 @@ void PowerSgd::add_state(optim::OptimizerState& state) const {
     engine::StateDict& entries = traffic::entries_of(state, matrix.name);
     entries.set(named("q"), matrix.transposed_q);
     if (matrix.error.defined()) {
-      entries.set(named("error"), traffic::rows_of_ranks(matrix.error, group_));
+      entries.set(named("error"), traffic::rows_of_ranks(matrix.error, deal_, group_));
     }
   }
 }
@@ -201,8 +269,9 @@ void PowerSgd::take_state(optim::OptimizerState& state) {
     matrix.transposed_q = at::empty({matrix.rank, matrix.cols}, matrix.type);
     traffic::take_whole(matrix.transposed_q, q, matrix.name + "/powersgd.q");
     if (const at::Tensor* error = found->second.find("error")) {
-      matrix.error = at::empty({matrix.rows, matrix.cols}, matrix.type);
-      traffic::take_row(matrix.error, *error, group_, matrix.name + "/powersgd.error");
+      const int64_t leaves = traffic::leaves_of(*deal_, group_.rank()).size();
+      matrix.error = at::empty({leaves, matrix.rows * matrix.cols}, matrix.type);
+      traffic::take_rows(matrix.error, *error, deal_, group_, matrix.name + "/powersgd.error");
     }
   }
 }

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/comm/collectives.h"
 #include "argosy/comm/group.h"
 #include "argosy/engine/named.h"
 #include "argosy/parallel/traffic/gradient_compressor.h"
@@ -16,9 +18,9 @@ namespace argosy::parallel {
 
 /// Averages the gradient of a matrix, [rows, all other dims], as the product of two thin ones:
 ///
-///     M = gradient + error            of this rank
-///     P = average of M · Q over the ranks, orthonormal columns
-///     Q = average of Mᵀ · P over the ranks
+///     M = gradient + error            of each virtual rank
+///     P = average of M · Q over them, orthonormal columns
+///     Q = average of Mᵀ · P over them
 ///     average gradient = P · Qᵀ,  error = M - P · Qᵀ
 ///
 /// Vectors, and matrices that would not become much smaller, are averaged as they are. Ranks have
@@ -35,6 +37,7 @@ class PowerSgd final : public GradientCompressor {
            const PowerSgdOptions& options);
 
   [[nodiscard]] std::string name() const override { return "powersgd"; }
+  void deal_to(const std::shared_ptr<const comm::LeafDeal>& deal) override;
   [[nodiscard]] BucketWork reduce(GradBucket& bucket) override;
   void step(optim::OptimizerImpl& inner) override;
   void add_state(optim::OptimizerState& state) const override;
@@ -46,18 +49,23 @@ class PowerSgd final : public GradientCompressor {
     int64_t rows = 0, cols = 0, rank = 0;
     uint64_t number = 0;
     at::TensorOptions type{};
-    at::Tensor error{};         // [rows, cols]
+    at::Tensor error{};         // [virtual ranks of this process, rows · cols]
     at::Tensor transposed_q{};  // [rank, cols]
   };
   struct Part;  // of a bucket
   struct Pass;
 
   [[nodiscard]] Matrix* find(const at::Tensor& parameter);
-  void begin(Matrix& matrix, Part& part) const;
+  [[nodiscard]] std::shared_ptr<Pass> begin(const GradBucket& bucket);
+  void prepare_q(Matrix& matrix, const at::TensorOptions& type) const;
+  [[nodiscard]] at::Tensor begin_leaf(Pass& pass, const GradBucket& bucket, size_t leaf) const;
+  void average_q(const Pass& pass) const;
   void finish(const Pass& pass) const;
+  void finish(const Part& part, const at::Tensor& p, const at::Tensor& q) const;
 
   PowerSgdOptions options_;
   comm::Group group_;
+  std::shared_ptr<const comm::LeafDeal> deal_;
   std::string first_;  // whose state has the number of steps
   std::vector<Matrix> matrices_{};
   std::unordered_map<const void*, size_t> places_{};

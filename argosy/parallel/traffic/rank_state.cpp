@@ -10,6 +10,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 
+#include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/base/text.h"
 #include "argosy/comm/collectives.h"
@@ -24,8 +25,9 @@ void check_shape(const at::Tensor& saved,
   if (saved.sizes() != at::IntArrayRef(expected)) {
     throw CheckpointError(
         "parallel.traffic",
-        fmt::format("{}: expected {}, got {}. State of a rank's own goes with its rank: resume "
-                    "with as many processes as saved it, or begin a new training with its weights",
+        fmt::format("{}: expected {}, got {}. State of a virtual rank's own goes with it: resume "
+                    "with as many virtual ranks as saved it, or begin a new training with its "
+                    "weights",
                     what,
                     text::shape(expected),
                     text::shape(saved.sizes())),
@@ -35,25 +37,49 @@ void check_shape(const at::Tensor& saved,
 
 }  // namespace
 
-at::Tensor rows_of_ranks(const at::Tensor& own, const comm::Group& group) {
-  const int64_t elements = own.numel();
-  const at::Tensor like = at::empty({group.size(), elements}, own.options().device(at::kMeta));
-  const IndexRange row{group.rank() * elements, (group.rank() + 1) * elements};
-  const at::Tensor flat = own.detach().view({-1});
-  return engine::divided_tensor(like, {.range = row, .elements = flat}, [flat, group] {
-    return at::cat(comm::all_gather(flat, group)).view({group.size(), -1});
-  });
+Deal one_each(const comm::Group& group) {
+  return std::make_shared<const comm::LeafDeal>(comm::LeafDeal::one_each(group.size()));
 }
 
-void take_row(const at::Tensor& own,
-              const at::Tensor& saved,
-              const comm::Group& group,
-              const std::string& what) {
+IndexRange leaves_of(const comm::LeafDeal& deal, int rank) {
+  return even_part(deal.leaves(), deal.ranks(), rank);
+}
+
+void check_can_deal(const std::string& way,
+                    const comm::LeafDeal& before,
+                    const comm::LeafDeal& now,
+                    bool remembers) {
+  ARGOSY_CHECK(!remembers || before.leaves() == now.leaves(),
+               "parallel.traffic",
+               "{} remembers something of each of {} virtual ranks, and {} were asked for. Go on "
+               "with as many, or begin a new training",
+               way,
+               before.leaves(),
+               now.leaves());
+}
+
+at::Tensor rows_of_ranks(const at::Tensor& own, const Deal& deal, const comm::Group& group) {
+  const IndexRange mine = leaves_of(*deal, group.rank());
+  const int64_t elements = own.size(1);
+  const at::Tensor like = at::empty({deal->leaves(), elements}, own.options().device(at::kMeta));
+  const at::Tensor rows = own.detach();
+  return engine::divided_tensor(
+      like,
+      {.range = {mine.begin * elements, mine.end * elements}, .elements = rows.view({-1})},
+      [rows, group] { return comm::all_gather_uneven(rows, group); });
+}
+
+void take_rows(const at::Tensor& own,
+               const at::Tensor& saved,
+               const Deal& deal,
+               const comm::Group& group,
+               const std::string& what) {
   const at::NoGradGuard no_grad;
-  const int64_t elements = own.numel();
-  check_shape(saved, {group.size(), elements}, what);
-  const IndexRange row{group.rank() * elements, (group.rank() + 1) * elements};
-  own.detach().copy_(engine::elements_like(saved, saved, row).view(own.sizes()));
+  const int64_t elements = own.size(1);
+  check_shape(saved, {deal->leaves(), elements}, what);
+  const IndexRange mine = leaves_of(*deal, group.rank());
+  const IndexRange range{mine.begin * elements, mine.end * elements};
+  own.detach().copy_(engine::elements_like(saved, saved, range).view(own.sizes()));
 }
 
 void take_whole(const at::Tensor& own, const at::Tensor& saved, const std::string& what) {

@@ -1,7 +1,5 @@
 #include "argosy/parallel/traffic/train_apart.h"
 
-#include "argosy/base/check.h"
-
 namespace argosy::parallel {
 namespace {
 
@@ -9,9 +7,7 @@ template <typename Options>
 optim::Optimizer local_sgd(const std::shared_ptr<ddp::Core>& model,
                            const optim::Optimizer& optimizer,
                            const Options& options) {
-  auto made = std::make_shared<LocalSgd>(model, optimizer.impl(), options);
-  model->check_can_be_apart();
-  return model->group().size() == 1 ? optimizer : optim::Optimizer(std::move(made));
+  return optim::Optimizer(std::make_shared<LocalSgd>(model, optimizer.impl(), options));
 }
 
 }  // namespace

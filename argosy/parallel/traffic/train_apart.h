@@ -9,8 +9,8 @@
 
 namespace argosy::parallel {
 
-/// Lets the ranks of `model` train weights of their own for some steps at a time, and returns the
-/// optimizer to use from now on, which sums them up inside of step().
+/// Lets the virtual ranks of `model` train weights of their own for some steps at a time, and
+/// returns the optimizer to use from now on, which sums them up inside of step().
 ///
 ///     parallel::DistributedDataParallel model(net, world);
 ///     optim::Optimizer optimizer = parallel::train_apart(
@@ -18,13 +18,11 @@ namespace argosy::parallel {
 ///
 /// Between two sums ranks differ: for an evaluation and for weights to keep, call
 /// optimizer.use_shared_weights(true) before and (false) after; fit(), evaluate() and save() of
-/// train::Model do. Buffers become rank 0's at each sum. Call it on all ranks alike, once for a
-/// wrapper. In a group of one localsgd changes nothing, and returns `optimizer`; diloco's outer
-/// step acts there too.
-/// State: see LocalSteps; as many ranks resume it.
-/// Errors: UsageError for an optimizer that it does not go with or that lacks a trainable
-/// parameter, for virtual ranks that are not the processes, and for divided parameters
-/// (fully_shard()).
+/// train::Model do. Buffers become virtual rank 0's at each sum. Call it on all ranks alike, once
+/// for a wrapper. With one virtual rank localsgd changes nothing; diloco's outer step acts there
+/// too. State: see LocalSteps; as many virtual ranks resume it. Errors: UsageError for an optimizer
+/// that it does not go with or that lacks a trainable parameter, for processes without a virtual
+/// rank, and for divided parameters (fully_shard()).
 [[nodiscard]] optim::Optimizer train_apart(const std::shared_ptr<ddp::Core>& model,
                                            const optim::Optimizer& optimizer,
                                            const LocalSgdOptions& options);

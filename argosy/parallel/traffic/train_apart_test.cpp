@@ -615,12 +615,16 @@ TEST(TrainApart, RefusesWhatItDoesNotGoWith) {
                   static_cast<void>(train_apart(model, adamw_of(model), LocalSgdOptions()));
                 }),
                 HasSubstr("got AdamW, whose state would not fit"));
-    DistributedDataParallel virtual_ones(TwoLayers(0.0), group, {.virtual_ranks = 4});
+    DistributedDataParallel one(TwoLayers(0.0), group, {.virtual_ranks = 1});
     EXPECT_THAT(
-        error_of([&] {
-          static_cast<void>(train_apart(virtual_ones, optim::SGD(virtual_ones), LocalSgdOptions()));
-        }),
-        HasSubstr("here are 2 processes for 4"));
+        error_of([&] { static_cast<void>(train_apart(one, optim::SGD(one), LocalSgdOptions())); }),
+        HasSubstr("here are 2 processes for 1. Start at most 1"));
+    DistributedDataParallel four(TwoLayers(0.0), group, {.virtual_ranks = 4});
+    const optim::Optimizer first = train_apart(four, optim::SGD(four), LocalSgdOptions());
+    EXPECT_THAT(error_of([&] {
+                  static_cast<void>(train_apart(four, optim::SGD(four), LocalSgdOptions()));
+                }),
+                HasSubstr("Let go of the first before you make the second"));
     EXPECT_THAT(error_of([&] {
                   static_cast<void>(train_apart(
                       model, optim::SGD(model), DilocoOptions{.sync_every = 4, .fragments = 5}));
