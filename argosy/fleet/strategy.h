@@ -169,8 +169,8 @@ struct DistributedStrategy {
   RecomputeConfigs recompute_configs{};
 
   // Strategies that save traffic, of which one acts: docs/guides/slow_networks.md. They exclude
-  // `sharding`, gradient_merge and other ways to send gradients, and as many processes as virtual
-  // ranks compute. distributed_optimizer() returns a new optimizer, whose state is in checkpoints.
+  // `sharding`, gradient_merge and other ways to send gradients. What they keep belongs to a
+  // virtual rank. distributed_optimizer() returns a new optimizer, whose state is in checkpoints.
 
   /// Averages the weights of SGD or Momentum every k steps, in the place of gradients in each.
   bool localsgd = false;
