@@ -270,6 +270,15 @@ for traffic in localsgd:k_steps=3 adaptive_localsgd:init_k_steps=2 dgc:sparsity=
   json "$way-parts" "${saving[@]}" --run_dir "$way-parts" --resume must
   holds 'j[0]["weights_hash"] == j[1]["weights_hash"] and j[0]["steps"] == 16' "$way" "$way-parts"
 done
+# Two virtual ranks: one process has the bits of two, and goes on from their checkpoint.
+for traffic in dgc:sparsity=0.9 localsgd:k_steps=3; do
+  way=${traffic%%:*}
+  two=(train "${small[@]}" --epochs 2 --optimizer momentum --lr 0.05 --traffic "$traffic" --virtual_ranks 2)
+  json "$way-two" launch -n 2 "$program" "${two[@]}" --run_dir none
+  json "$way-stopped" launch -n 2 "$program" "${two[@]}" --run_dir "$way-virtual" --num_iters 5
+  json "$way-one" launch -n 1 "$program" "${two[@]}" --run_dir "$way-virtual" --resume must
+  holds 'j[0]["weights_hash"] == j[1]["weights_hash"] and j[0]["steps"] == 16' "$way-two" "$way-one"
+done
 expect 2 'unknown way to save traffic "dcg": nearest is dgc' train "${small[@]}" --traffic dcg
 expect 2 'dgc has no option "k"' train "${small[@]}" --traffic dgc:k=1
 expect 2 'diloco excludes sharding' train "${small[@]}" --traffic diloco --mesh sharding

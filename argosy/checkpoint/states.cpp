@@ -205,9 +205,7 @@ void put_rank_state(Snapshot& snapshot,
   }
 }
 
-void load_rank_state(const Snapshot& snapshot,
-                     const std::string& name,
-                     const torch::nn::Module& module) {
+void load_generators(const Snapshot& snapshot) {
   engine::StateDict generators;
   for (const auto& [entry, tensor] : snapshot.rank_tensors) {
     if (entry.starts_with("random.")) {
@@ -215,6 +213,12 @@ void load_rank_state(const Snapshot& snapshot,
     }
   }
   engine::load_random_state(generators);
+}
+
+void load_rank_state(const Snapshot& snapshot,
+                     const std::string& name,
+                     const torch::nn::Module& module) {
+  load_generators(snapshot);
   const c10::NoGradGuard no_grad;
   for (auto& buffer : module.named_buffers()) {
     if (const at::Tensor* saved = snapshot.rank_tensors.find(buffers_of(name) + buffer.key())) {

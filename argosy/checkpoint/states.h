@@ -51,6 +51,8 @@ void put_rank_state(Snapshot& snapshot,
                     const std::string& name,
                     const torch::nn::Module& module,
                     int rank);
+/// Restores the generators. A rank without a saved state keeps its own.
+void load_generators(const Snapshot& snapshot);
 /// Restores the generators and the module's buffers. A rank without a saved state keeps its own.
 void load_rank_state(const Snapshot& snapshot,
                      const std::string& name,

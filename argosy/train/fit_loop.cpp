@@ -142,7 +142,7 @@ void FitLoop::continue_from(const Share& share, const std::string& path) {
   if (place->in_epoch()) {
     restore_epoch_sums(*place, share);
   }
-  restore_rank(core_, snapshot);
+  restore_rank(core_, snapshot, *place);
   if (core_.group.rank() >= place->ranks) {  // ranks that were not there draw numbers of their own
     seed_everything(options_.data.seed + static_cast<uint64_t>(core_.steps), core_.group.rank());
   }

@@ -1,4 +1,6 @@
 // fit() with the strategies that save traffic.
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -87,6 +89,73 @@ TEST(TrafficFit, RanksEndAlikeAndResumesHaveTheSameBits) {
           }
         },
         way.strategy);
+  }
+}
+
+/// With running statistics, which are those of a virtual rank between two sums.
+struct NormNetImpl : torch::nn::Module {
+  NormNetImpl() {
+    first = register_module("first", torch::nn::Linear(kFeatures, 8));
+    norm = register_module("norm", torch::nn::BatchNorm1d(8));
+    second = register_module("second", torch::nn::Linear(8, kClasses));
+  }
+  torch::Tensor forward(const torch::Tensor& x) { return second(norm(first(x)).relu()); }
+  torch::nn::Linear first{nullptr}, second{nullptr};
+  torch::nn::BatchNorm1d norm{nullptr};
+};
+TORCH_MODULE(NormNet);
+
+/// Trains four virtual ranks, up to the update `stop` or to the end. Returns what all processes
+/// have: weights, buffers, figures.
+std::string trained(const Way& way, int processes, const std::string& folder, int64_t stop) {
+  const test::TempDir results;
+  fleet::DistributedStrategy strategy = way.strategy;
+  strategy.virtual_ranks = 4;
+  run_job(
+      processes,
+      [&](int rank) {
+        torch::manual_seed(7);
+        const NormNet net;
+        Model model(net);
+        const engine::NamedTensors parameters = engine::named_parameters(net);
+        model.prepare(way.adam ? optim::Optimizer(optim::Adam(parameters, {.lr = 0.05}))
+                               : optim::Optimizer(optim::Momentum(parameters, {.lr = 0.05})),
+                      loss::CrossEntropy(),
+                      {metrics::Accuracy()});
+        FitOptions options = options_in(folder);
+        options.resume = Resume::kAuto;
+        options.accumulate_grad_batches = 2;
+        if (stop > 0) {
+          options.callbacks.emplace_back(SignalAt(stop));
+        }
+        const History history = model.fit(blobs(192), blobs(31), options);
+        std::ofstream(results.path() / std::to_string(rank))
+            << checkpoint::weights_hash(engine::state_dict(*net)) << " "
+            << (stop > 0 ? "" : history.epochs.back().to_string());
+      },
+      strategy);
+  std::string first;
+  for (int rank = 0; rank < processes; ++rank) {
+    std::stringstream text;
+    text << std::ifstream(results.path() / std::to_string(rank)).rdbuf();
+    first = rank == 0 ? text.str() : first;
+    EXPECT_TRUE(stop > 0 || text.str() == first) << "rank " << rank << " of " << processes;
+  }
+  return first;
+}
+
+TEST(TrafficFit, VirtualRanksHaveTheSameBitsOnAnyNumberOfProcesses) {
+  for (const Way& way : ways()) {
+    SCOPED_TRACE(way.name);
+    const test::TempDir folder;
+    const auto in = [&](const char* name) { return (folder.path() / name).string(); };
+    const std::string expected = trained(way, 4, in("four"), 0);
+    EXPECT_THAT(expected, HasSubstr("eval_acc"));
+    EXPECT_EQ(trained(way, 1, in("one"), 0), expected);
+    EXPECT_EQ(trained(way, 3, in("three"), 0), expected);
+    static_cast<void>(trained(way, 4, in("parts"), 4));
+    static_cast<void>(trained(way, 2, in("parts"), 10));
+    EXPECT_EQ(trained(way, 1, in("parts"), 0), expected);
   }
 }
 

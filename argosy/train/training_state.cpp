@@ -276,8 +276,12 @@ void restore_callbacks(const checkpoint::Snapshot& snapshot,
   });
 }
 
-void restore_rank(Core& core, const checkpoint::Snapshot& snapshot) {
-  checkpoint::load_rank_state(snapshot, "model", *core.network.module);
+void restore_rank(Core& core, const checkpoint::Snapshot& snapshot, const Place& place) {
+  if (core.group.size() == place.ranks) {
+    checkpoint::load_rank_state(snapshot, "model", *core.network.module);
+  } else {
+    checkpoint::load_generators(snapshot);
+  }
 }
 
 Requests requests_in(const checkpoint::Snapshot& snapshot, std::span<const ordered_json> gone) {

@@ -70,9 +70,10 @@ void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string
 void restore_callbacks(const checkpoint::Snapshot& snapshot,
                        const std::string& path,
                        std::span<const AnyCallback> callbacks);
-/// Restores what each rank has of its own: generators and buffers. restore_sums() restores its sums
-/// within an epoch.
-void restore_rank(Core& core, const checkpoint::Snapshot& snapshot);
+/// Restores what each rank has of its own: generators and, if as many processes saved it as there
+/// are now, buffers; else they are virtual rank 0's, or what the optimizer has of each.
+/// restore_sums() restores its sums within an epoch.
+void restore_rank(Core& core, const checkpoint::Snapshot& snapshot, const Place& place);
 /// Returns what this rank, or one that no longer exists, was asked for and the ranks have not
 /// agreed on yet.
 /// Errors: CheckpointError.
