@@ -36,7 +36,7 @@ class AClickLog : public ::testing::Test {
       batch.numbers[static_cast<size_t>(line) * ClickBatch::kNumbers] = static_cast<float>(line);
       append_criteo_line(batch, static_cast<size_t>(line), text);
     }
-    const std::string path = (folder_.path() / "clicks.tsv").string();
+    std::string path = (folder_.path() / "clicks.tsv").string();
     std::ofstream(path) << text;
     return path;
   }
