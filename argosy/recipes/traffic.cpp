@@ -44,13 +44,15 @@ TrafficEntry dgc() {
                   "sends the largest elements of momentum's gradients",
                   {{"rampup_begin_step", "0", "updates before it begins"},
                    {"rampup_step", "1", "updates over which the sparsities are taken in turns"},
-                   {"sparsity", "0.999", "shares that are not sent, by \"/\""}}},
+                   {"sparsity", "0.999", "shares that are not sent, by \"/\""},
+                   {"min_elements", "16384", "of a parameter; smaller ones are sent whole"}}},
           .use =
               [](const Values& values, Strategy& strategy) {
                 strategy.dgc = true;
                 strategy.dgc_configs = {.rampup_begin_step = values.whole("rampup_begin_step"),
                                         .rampup_step = values.whole("rampup_step"),
-                                        .sparsity = values.numbers("sparsity")};
+                                        .sparsity = values.numbers("sparsity"),
+                                        .min_elements = values.whole("min_elements")};
               },
           .check = parallel::DeepGradientCompression::check_optimizer};
 }

@@ -788,6 +788,7 @@ void Core::begin(const MicroBatch& micro_batch) {
     return;
   }
   if (micro_batch.begins_leaf()) {
+    check_one_follower(followers_.size(), *deal_);
     for (LeafFollower* const follower : followers_) {
       follower->begin_leaf(micro_batch.leaf);
     }
@@ -963,7 +964,6 @@ void Core::share_parameters() {
 }
 
 void Core::follow_leaves(LeafFollower& follower) {
-  check_one_follower(followers_.size() + 1, *deal_);
   follower.deal_to(deal_);
   followers_.push_back(&follower);
 }
@@ -977,7 +977,7 @@ void Core::check_one_follower(size_t followers, const comm::LeafDeal& deal) cons
   ARGOSY_CHECK(followers <= 1 || deal.leaves() == group_.size(),
                "parallel.ddp",
                "two optimizers train the virtual ranks of one model apart (localsgd, diloco). Let "
-               "go of the first before you make the second");
+               "go of one before you train with the other");
 }
 
 std::vector<at::Tensor> Core::buffers() const {
@@ -1279,6 +1279,12 @@ void Core::register_comm_hook(CommHook hook, std::string name) {
 }
 
 void Core::sync_buffers() {
+  if (apart_ == 0) {
+    broadcast_buffers();
+  }
+}
+
+void Core::broadcast_buffers() {
   if (!alone() && !buffers_.empty()) {
     buffers_.run(group_, 0, options_.timeout);
   }

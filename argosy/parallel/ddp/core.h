@@ -134,7 +134,10 @@ class Core final {
   /// The same with a hook that remembers something from update to update: join() and
   /// scatter_gradients are errors then.
   void register_compressor(const Compressor& compressor);
+  /// Nothing while ranks train apart: each has its own.
   void sync_buffers();
+  /// Does so in any case.
+  void broadcast_buffers();
 
   [[nodiscard]] DdpStats stats() const;
   /// `pass` is 0 if the wrapper does nothing.

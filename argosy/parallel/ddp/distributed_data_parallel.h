@@ -211,7 +211,8 @@ class DistributedDataParallel final {
     core_->register_comm_hook(std::move(hook), std::move(name));
   }
   /// Collective. Copies rank 0's buffers to all ranks. Call it before the ranks share an
-  /// evaluation: their running statistics differ since the last forward.
+  /// evaluation: their running statistics differ since the last forward. While ranks train apart
+  /// (localsgd, diloco) it does nothing: use_shared_weights(true) of the optimizer brings them.
   void sync_buffers() { core_->sync_buffers(); }
 
   /// Returns the memory format of weights and inputs; kAuto if it is not decided yet.

@@ -113,6 +113,9 @@ void LeafSums::check_complete(size_t nodes, size_t expected) const {
 }
 
 std::vector<at::Tensor> LeafSums::take(size_t pass, size_t bucket) {
+  if (merges_.size() <= 1) {  // a process with one leaf keeps nothing, in passes without number
+    return {};
+  }
   Stack kept = std::exchange(waiting(pass, bucket), {});
   check_complete(kept.size(), is_spare() ? 0 : merges_.size() - 1);
   return kept;

@@ -13,6 +13,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/log.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/optim/flat_optimizer.h"
 #include "argosy/parallel/traffic/leaf_average.h"
@@ -132,6 +133,12 @@ DeepGradientCompression::DeepGradientCompression(const optim::OptimizerImpl& opt
       places_.emplace(parameter.unsafeGetTensorImpl(), kept_.size());
       kept_.push_back({.name = name, .parameter = parameter, .decay = settings.decays[i]});
     }
+  }
+  if (kept_.empty()) {
+    log::warn(
+        "[parallel.dgc] dgc sends all gradients of this model whole: none of its parameters has "
+        "min_elements, {}, in f32. Set it lower, or train without dgc",
+        options_.min_elements);
   }
 }
 

@@ -35,6 +35,16 @@ std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors) {
   return all;
 }
 
+/// True if both know the parameter, after as many steps, or neither does.
+bool has_same_steps(const engine::StateDict* one, const engine::StateDict* other) {
+  if (one == nullptr || other == nullptr) {
+    return one == other;
+  }
+  const at::Tensor* const steps = one->find("step");
+  const at::Tensor* const others = other->find("step");
+  return steps == nullptr || others == nullptr ? steps == others : at::equal(*steps, *others);
+}
+
 void copy(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from) {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < to.size(); ++i) {
@@ -100,15 +110,21 @@ void LocalSteps::split() {
 void LocalSteps::begin_leaf(int64_t leaf) {
   leaf_ = leaf;
   in_passes_ = true;
-  if (!apart_) {
+  if (!apart_ || set_aside_.has_value()) {  // with shared weights it may be another model's update
     return;
   }
-  ARGOSY_CHECK(!set_aside_.has_value(),
-               "parallel.local_steps",
-               "an update was begun while the shared weights are in use. Call "
-               "use_shared_weights(false) before, on all ranks.");
   split();
+  if (leaf == 0 && own_.in_model() == 0) {
+    own_.follow_cleared_gradients();
+  }
   own_.use(leaf);
+}
+
+void LocalSteps::end_passes() noexcept {
+  in_passes_ = false;
+  if (!set_aside_.has_value()) {
+    own_.end_passes();
+  }
 }
 
 void LocalSteps::step() {
@@ -117,6 +133,10 @@ void LocalSteps::step() {
       "parallel.local_steps",
       "a step was made while the shared weights are in use. Call use_shared_weights(false) "
       "before, on all ranks.");
+  ARGOSY_CHECK(!in_passes_ || leaves() == 1,
+               "parallel.local_steps",
+               "a step was made inside of the passes of an update: of its virtual ranks some have "
+               "made theirs, others not. Call step() after the loop over them");
   before_step();
   if (apart_) {
     split();
@@ -161,7 +181,7 @@ void LocalSteps::set_apart(bool apart) {
 void LocalSteps::sync_buffers() {
   if (const auto model = model_.lock()) {
     own_.use(0);
-    model->sync_buffers();
+    model->broadcast_buffers();
     own_.share_buffers();
   }
 }
@@ -201,16 +221,19 @@ bool LocalSteps::use_shared_weights(bool shared) {
     return before;
   }
   if (shared) {
+    split();
+    const int64_t leaf = own_.in_model();
     own_.use(0);
-    SetAside aside{.weights = copies(weights_), .buffers = copies(buffers())};
+    SetAside aside{.weights = copies(weights_), .buffers = copies(buffers()), .leaf = leaf};
     traffic::copy_back(mean_of_weights(), weights_);
     if (const auto model = model_.lock()) {
-      model->sync_buffers();
+      model->broadcast_buffers();
     }
     set_aside_ = std::move(aside);
   } else {
     copy(weights_, set_aside_->weights);
     copy(buffers(), set_aside_->buffers);
+    own_.use(set_aside_->leaf);
     set_aside_.reset();
   }
   return before;
@@ -241,6 +264,7 @@ optim::OptimizerState LocalSteps::state_dict() const {
     memories.push_back(own_.memory(leaf));
   }
   optim::OptimizerState state = memories.front();
+  state.groups = inner()->groups();  // rates are of now, and not a virtual rank's own
   for (size_t i = 0; i < weights_.size(); ++i) {
     add_own_state(i, state, memories);
   }
@@ -257,6 +281,13 @@ void LocalSteps::add_own_state(size_t parameter,
                                optim::OptimizerState& state,
                                const std::vector<optim::OptimizerState>& memories) const {
   const std::string& name = parameters()[parameter].first;
+  for (const optim::OptimizerState& memory : memories) {
+    ARGOSY_CHECK(has_same_steps(memory.find(name), memories.front().find(name)),
+                 "parallel.local_steps",
+                 "parameter {} was trained on one virtual rank and not on another: let each pass "
+                 "reach it, or freeze it",
+                 name);
+  }
   engine::StateDict& entries = traffic::entries_of(state, name);
   engine::StateDict all;
   for (const auto& [entry, tensor] : entries) {
@@ -266,13 +297,7 @@ void LocalSteps::add_own_state(size_t parameter,
     }
     std::vector<at::Tensor> of_leaves;
     for (const optim::OptimizerState& memory : memories) {
-      const engine::StateDict* const own = memory.find(name);
-      ARGOSY_CHECK(own != nullptr,
-                   "parallel.local_steps",
-                   "parameter {} was trained on one virtual rank and not on another: let each "
-                   "pass reach it, or freeze it",
-                   name);
-      of_leaves.push_back(own->at(entry));
+      of_leaves.push_back(memory.find(name)->at(entry));
     }
     all.set(kOfRank + entry, own_rows(of_leaves));
   }
@@ -289,12 +314,15 @@ void LocalSteps::add_own_state(size_t parameter,
 
 void LocalSteps::add_buffers(optim::OptimizerState& state) const {
   engine::StateDict& entries = traffic::entries_of(state, parameters().front().first);
-  const std::vector<at::Tensor> in_model = set_aside_.has_value() ? set_aside_->buffers : buffers();
+  const std::vector<at::Tensor> in_model = buffers();
   for (size_t i = 0; i < in_model.size(); ++i) {
     std::vector<at::Tensor> of_leaves;
     for (int64_t leaf = 0; leaf < leaves(); ++leaf) {
       const std::vector<at::Tensor> waiting = own_.buffers(leaf);
-      of_leaves.push_back(leaf == 0 || waiting.empty() ? in_model[i] : waiting[i]);
+      of_leaves.push_back(waiting.empty() ? in_model[i] : waiting[i]);
+    }
+    if (set_aside_.has_value()) {
+      of_leaves.front() = set_aside_->buffers[i];
     }
     entries.set(std::string(kOfRank) + kBuffer + std::to_string(i), own_rows(of_leaves));
   }

@@ -93,11 +93,12 @@ class LocalSteps : public optim::ForwardingOptimizer, private ddp::LeafFollower 
   /// What the model has while the shared weights are in use.
   struct SetAside {
     std::vector<at::Tensor> weights{}, buffers{};
+    int64_t leaf = 0;  ///< whose passes were under way
   };
   struct SavedRows;
 
   void begin_leaf(int64_t leaf) final;
-  void end_passes() noexcept final { in_passes_ = false; }
+  void end_passes() noexcept final;
   void deal_to(const traffic::Deal& deal) final;
   void split();
   [[nodiscard]] std::vector<at::Tensor> buffers() const;

@@ -23,6 +23,11 @@ void copy(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from
   }
 }
 
+std::optional<uint32_t> version_of(const at::Tensor& gradient) {
+  return gradient.defined() ? std::optional(static_cast<uint32_t>(gradient._version()))
+                            : std::nullopt;
+}
+
 /// Unseen by autograd, so that graphs that saved a buffer stay valid.
 void set_buffers(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from) {
   for (size_t i = 0; i < to.size(); ++i) {
@@ -35,6 +40,7 @@ void set_buffers(const std::vector<at::Tensor>& to, const std::vector<at::Tensor
 void OwnStates::join(int64_t count) {
   count_ = count;
   leaves_.clear();
+  versions_.clear();
   in_model_ = in_optimizer_ = 0;
 }
 
@@ -48,10 +54,18 @@ void OwnStates::split(std::vector<at::Tensor> buffers) {
   const optim::OptimizerState memory = optimizer_->state_dict().clone();
   for (Leaf& leaf : leaves_) {
     leaf = {.weights = copies(weights_),
-            .gradients = std::vector<at::Tensor>(weights_.size()),
+            .gradients = gradients(),
             .buffers = copies(buffers_),
             .memory = memory};
   }
+}
+
+std::vector<at::Tensor> OwnStates::gradients() const {
+  std::vector<at::Tensor> all;
+  for (const at::Tensor& weight : weights_) {
+    all.push_back(weight.grad().defined() ? weight.grad().clone() : at::Tensor());
+  }
+  return all;
 }
 
 void OwnStates::put_away(Leaf& leaf) const {
@@ -80,6 +94,23 @@ void OwnStates::use(int64_t leaf) {
   in_model_ = leaf;
 }
 
+void OwnStates::follow_cleared_gradients() {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < versions_.size(); ++i) {
+    const at::Tensor& gradient = weights_[i].grad();
+    if (version_of(gradient) == versions_[i]) {
+      continue;
+    }
+    for (Leaf& leaf : leaves_) {
+      if (!gradient.defined()) {
+        leaf.gradients[i] = at::Tensor();
+      } else if (leaf.gradients[i].defined()) {
+        leaf.gradients[i].zero_();
+      }
+    }
+  }
+}
+
 /// Rates are not a virtual rank's own. What is loaded is copied, so what was there stays its own.
 void OwnStates::remember(int64_t leaf) {
   if (leaves_.empty() || leaf == in_optimizer_) {
@@ -98,7 +129,15 @@ void OwnStates::step() {
     remember(leaf);
     optimizer_->step();
   }
+  end_passes();
+}
+
+void OwnStates::end_passes() {
   use(0);
+  versions_.clear();
+  for (const at::Tensor& weight : weights_) {
+    versions_.push_back(version_of(weight.grad()));
+  }
 }
 
 void OwnStates::zero_grad(const optim::ZeroGradOptions& options) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -32,6 +33,13 @@ class OwnStates final {
 
   /// Puts what this one has into the model.
   void use(int64_t leaf);
+  /// Returns which one is there.
+  [[nodiscard]] int64_t in_model() const { return in_model_; }
+  /// Leaves the first in the model.
+  void end_passes();
+  /// Clears the others' gradients of parameters whose gradient somebody has cleared in the model
+  /// since the end of the passes or of step(), as Module::zero_grad() does.
+  void follow_cleared_gradients();
   /// Makes a step of each, and leaves the first in the model.
   void step();
   /// Drops or zeroes the gradients of those that wait.
@@ -55,6 +63,8 @@ class OwnStates final {
     optim::OptimizerState memory{};
   };
 
+  /// Copies of those in the model.
+  [[nodiscard]] std::vector<at::Tensor> gradients() const;
   void put_away(Leaf& leaf) const;
   void take_out(Leaf& leaf) const;
   void remember(int64_t leaf);
@@ -63,7 +73,8 @@ class OwnStates final {
   std::vector<at::Tensor> buffers_{};
   std::shared_ptr<optim::OptimizerImpl> optimizer_;
   int64_t count_ = 1;
-  std::vector<Leaf> leaves_{};  // empty: alike
+  std::vector<Leaf> leaves_{};                       // empty: alike
+  std::vector<std::optional<uint32_t>> versions_{};  // of the model's gradients after step()
   int64_t in_model_ = 0;
   int64_t in_optimizer_ = 0;
 };

@@ -621,10 +621,12 @@ TEST(TrainApart, RefusesWhatItDoesNotGoWith) {
         HasSubstr("here are 2 processes for 1. Start at most 1"));
     DistributedDataParallel four(TwoLayers(0.0), group, {.virtual_ranks = 4});
     const optim::Optimizer first = train_apart(four, optim::SGD(four), LocalSgdOptions());
-    EXPECT_THAT(error_of([&] {
-                  static_cast<void>(train_apart(four, optim::SGD(four), LocalSgdOptions()));
-                }),
-                HasSubstr("Let go of the first before you make the second"));
+    {
+      const optim::Optimizer second = train_apart(four, optim::SGD(four), LocalSgdOptions());
+      EXPECT_THAT(error_of([&] { four.begin({.leaf = 0, .leaves = 2}); }),
+                  HasSubstr("before you train with the other"));
+    }
+    four.begin({.leaf = 0, .leaves = 2});  // it has gone
     EXPECT_THAT(error_of([&] {
                   static_cast<void>(train_apart(
                       model, optim::SGD(model), DilocoOptions{.sync_every = 4, .fragments = 5}));

@@ -61,6 +61,8 @@ struct Run {
   int processes = 4;
   int until = 8;
   bool says_whose = true;  // false: a plain loop, with a process for each virtual rank
+  bool evaluates = false;  // what ranks have together, after each step
+  double last_lr = 0;      // is set after the last step
 };
 
 void set(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from) {
@@ -68,6 +70,12 @@ void set(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from)
   for (size_t k = 0; k < from.size(); ++k) {
     to[k].copy_(from[k]);
   }
+}
+
+void evaluate(Model& model, optim::Optimizer& optimizer) {
+  model.sync_buffers();
+  optimizer.use_shared_weights(true);
+  optimizer.use_shared_weights(false);
 }
 
 void make_step(Model& model, optim::Optimizer& optimizer, int step, const Run& run, int rank) {
@@ -108,6 +116,12 @@ Result trained(const Way& way, const Run& run, const Result& begun = {}) {
     }
     for (int step = begun.steps; step < run.until; ++step) {
       make_step(model, optimizer, step, run, group.rank());
+      if (run.evaluates) {
+        evaluate(model, optimizer);
+      }
+    }
+    if (run.last_lr > 0) {
+      optimizer.set_lr(run.last_lr);
     }
     const optim::OptimizerState state = optimizer.state_dict().clone();
     optimizer.use_shared_weights(true);
@@ -217,6 +231,60 @@ TEST_P(VirtualRanksOf, ACheckpointGoesOnWithAnotherNumberOfProcesses) {
       expect_same(trained(way(), {.virtual_ranks = 5, .processes = second}, saved), expected);
     }
   }
+}
+
+TEST_P(VirtualRanksOf, EvaluationsLeaveNoTrace) {
+  const Result expected = trained(way(), {.processes = 4});
+  for (const int processes : {1, 2, 4}) {
+    SCOPED_TRACE(processes);
+    expect_same(trained(way(), {.processes = processes, .evaluates = true}), expected);
+  }
+}
+
+TEST_P(VirtualRanksOf, ARateThatWasSetIsSaved) {
+  for (const int processes : {1, 2, 4}) {
+    const Result saved = trained(way(), {.processes = processes, .until = 5, .last_lr = 0.125});
+    EXPECT_EQ(saved.state.groups.front().lr, 0.125) << processes;
+  }
+}
+
+TEST_P(VirtualRanksOf, AStepInsideOfThePassesIsAnErrorWhereRanksTrainApart) {
+  if (way().has_spares) {
+    return;  // the wrapper's own check, see fleet's updates()
+  }
+  over("shm", 1, [&](comm::Group& group) {
+    Model model(Net(), group, {.virtual_ranks = 2});
+    optim::Optimizer optimizer = way().wrap(model);
+    for (int step = 0; step < 5; ++step) {
+      make_step(model, optimizer, step, {.virtual_ranks = 2, .processes = 1}, 0);
+    }
+    model.begin({.leaf = 0, .leaves = 2});
+    model(images(0, 5)).sum().backward();
+    EXPECT_THAT(error_of([&] { optimizer.step(); }), HasSubstr("inside of the passes"));
+  });
+}
+
+/// libtorch's own zero_grad() reaches what is in the model.
+TEST_P(VirtualRanksOf, GradientsMayBeClearedInTheModel) {
+  const Result expected = trained(way(), {.processes = 1, .until = 6});
+  over("shm", 1, [&](comm::Group& group) {
+    Net net;
+    Model model(net, group, {.first_bucket_bytes = 1000, .virtual_ranks = 4});
+    optim::Optimizer optimizer = way().wrap(model);
+    for (int step = 0; step < 6; ++step) {
+      for (int64_t leaf = 0; leaf < 4; ++leaf) {
+        model.begin({.leaf = leaf, .leaves = 4});
+        const at::Tensor loss = model(images(leaf, step)).square().mean();
+        loss.backward();
+        optimizer.note_loss(loss.item<double>());
+      }
+      model.end_update();
+      optimizer.step();
+      net->zero_grad();
+    }
+    optimizer.use_shared_weights(true);
+    expect_same_bits(copies(net->parameters()), expected.weights);
+  });
 }
 
 TEST_P(VirtualRanksOf, ProcessesBeyondThemAreSparesOrRefused) {
