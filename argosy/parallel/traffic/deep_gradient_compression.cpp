@@ -240,7 +240,7 @@ void DeepGradientCompression::begin_update(Kept& kept) const {
 at::Tensor DeepGradientCompression::fill_leaf(const Pass& pass,
                                               const GradBucket& bucket,
                                               int64_t leaf) {
-  const at::Tensor dense = at::empty({pass.dense_elements}, bucket.buffer().options());
+  at::Tensor dense = at::empty({pass.dense_elements}, bucket.buffer().options());
   const std::vector<at::Tensor> gradients = bucket.gradients_of(static_cast<size_t>(leaf));
   const at::Tensor message = pass.messages.select(0, leaf);
   for (size_t i = 0; i < gradients.size(); ++i) {
