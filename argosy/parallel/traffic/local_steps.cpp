@@ -355,7 +355,7 @@ LocalSteps::SavedRows LocalSteps::read_rows(optim::OptimizerState& state) const 
   saved.buffers.resize(count, std::vector<at::Tensor>(model_buffers.size()));
   saved.memories.resize(count, state);
   const auto read = [&](const at::Tensor& like, const at::Tensor& from, const std::string& what) {
-    const at::Tensor own = at::empty({leaves(), like.numel()}, from.options().device(at::kCPU));
+    at::Tensor own = at::empty({leaves(), like.numel()}, from.options().device(at::kCPU));
     traffic::take_rows(own, from, deal_, group_, what);
     return own;
   };

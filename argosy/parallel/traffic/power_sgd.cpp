@@ -135,7 +135,7 @@ void PowerSgd::prepare_q(Matrix& matrix, const at::TensorOptions& type) const {
 /// What a virtual rank sends: Pᵀ = Qᵀ · Mᵀ of each matrix, and the other gradients. The products
 /// are those that it makes in a process of its own.
 at::Tensor PowerSgd::begin_leaf(Pass& pass, const GradBucket& bucket, size_t leaf) const {
-  const at::Tensor flat = at::empty({pass.elements}, pass.type);
+  at::Tensor flat = at::empty({pass.elements}, pass.type);
   const std::vector<at::Tensor> gradients = bucket.gradients_of(leaf);
   for (size_t i = 0; i < gradients.size(); ++i) {
     Part& part = pass.parts[i];
