@@ -157,17 +157,14 @@ optim::Optimizer momentum_of(Model& model) {
 
 template <typename Options>
 Way apart(const std::string& name, const Options& options) {
-  constexpr bool kByMomentum = !std::is_same_v<Options, DilocoOptions>;
-  return {.name = name,
-          .wrap =
-              [options](Model& model) {
-                return train_apart(model,
-                                   kByMomentum
-                                       ? momentum_of(model)
-                                       : optim::Optimizer(optim::AdamW(model, {.lr = 0.01})),
-                                   options);
-              },
-          .has_spares = false};
+  const auto wrap = [options](Model& model) {
+    constexpr bool kByMomentum = !std::is_same_v<Options, DilocoOptions>;
+    return train_apart(
+        model,
+        kByMomentum ? momentum_of(model) : optim::Optimizer(optim::AdamW(model, {.lr = 0.01})),
+        options);
+  };
+  return {.name = name, .wrap = wrap, .has_spares = false};
 }
 
 std::vector<Way> ways() {
