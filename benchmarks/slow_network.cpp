@@ -57,8 +57,7 @@ class Order final {
       order_ = torch::randperm(samples, random_, torch::kLong);
       at_ = 0;
     }
-    const at::Tensor mine =
-        order_.slice(0, at_ + fleet::worker_index(), at_ + all, fleet::worker_num());
+    at::Tensor mine = order_.slice(0, at_ + fleet::worker_index(), at_ + all, fleet::worker_num());
     at_ += all;
     return mine;
   }
