@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from suites.base import HERE, Case, Measure, ours, samples, samples_ms
@@ -37,7 +38,6 @@ BEGUN = {
     "adaptive_localsgd": {"adaptive_localsgd": True, "adaptive_localsgd_configs": {"init_k_steps": 8}},
 }
 
-
 # The GPT has an optimizer that DGC and LocalSGD do not go with: those are beside data parallelism with momentum.
 WITH_MOMENTUM = ("ddp", "dgc", "localsgd", "adaptive_localsgd")
 
@@ -51,6 +51,7 @@ class Task:
     most: int  # steps
     options: list
     begun: dict  # strategy: (way, options)
+    prepare: Callable = None  # False: its data is not there
 
 
 def _pictures(_args):
@@ -62,13 +63,15 @@ def _book(args):
     momentum = ["--optimizer", "momentum", "--lr", 0.1]
     begun = {name: (way, adamw) for name, way in BEGUN.items() if name == "ddp" or name not in WITH_MOMENTUM}
     begun |= {f"{name}_momentum": (BEGUN[name], momentum) for name in WITH_MOMENTUM}
-    return Task("gpt_", 5.2, 2000, ["--book", args.scratch / "bible.txt", "--batch", 8], begun)
+    options = ["--book", args.scratch / "bible.txt", "--batch", 8]
+    return Task("gpt_", 5.2, 2000, options, begun, lambda: _write_book(args))
 
 
 def _write_book(args):
-    """The King James Bible, if Debian's package has it; False: not there."""
+    """The King James Bible of Debian's package; False: it is not installed."""
     book = args.scratch / "bible.txt"
     if shutil.which("bible") is None:
+        print("  left out, for there is no bible (package bible-kjv)", file=sys.stderr)
         return False
     if not book.exists():
         with book.open("w") as out:
@@ -105,7 +108,7 @@ def _steps_at(args, task, rate):
     variants = {f"argosy_{name}": _step_of(args, task, rate, way) for name, way in ways.items()}
     name = f"{task.name}step_{rate}"
     measures = [Measure(name, "ms", samples_ms), Measure(f"{name}_sent", "kB", _sent_kb)]
-    return Case("traffic", name, variants, measures, _check)
+    return Case("traffic", name, variants, measures, _check, prepare=task.prepare)
 
 
 def _streaming(args, task, goal):
@@ -114,7 +117,7 @@ def _streaming(args, task, goal):
     variants = {name: _step_of(args, task, "10mbit", way) for name, way in ways.items()}
     name = f"{task.name}streaming_10mbit"
     pairs = [("argosy_streaming", "argosy_no_network", 1 / 0.9)]
-    return Case("traffic", name, variants, [Measure(name, "ms", samples_ms, pairs)], _check, least_reps=9)
+    return Case("traffic", name, variants, [Measure(name, "ms", samples_ms, pairs)], _check, prepare=task.prepare, least_reps=9)
 
 
 def _steps_to_target(args, task, seed):
@@ -124,18 +127,13 @@ def _steps_to_target(args, task, seed):
         program, *rest = _program(args, way, *options, *optimizer)
         variants[f"argosy_{name}"] = ours(args, program.name, *rest, ranks=2)
     name = f"{task.name}steps_to_{task.target}_seed_{seed}"
-    return Case("traffic", name, variants, [Measure(name, "steps", samples)], _check)
+    return Case("traffic", name, variants, [Measure(name, "steps", samples)], _check, prepare=task.prepare)
 
 
 def cases(args):
-    tasks = [_pictures(args)]
-    if _write_book(args):
-        tasks.append(_book(args))
-    else:
-        print("traffic: the GPT is left out, for there is no bible (package bible-kjv)", file=sys.stderr)
     if os.geteuid() != 0:
         print("traffic: steps over links are left out, network namespaces need root", file=sys.stderr)
-    for task in tasks:
+    for task in (_pictures(args), _book(args)):
         if os.geteuid() == 0:
             yield _streaming(args, task, "streaming" if task.name else "streaming_400")
             for rate in RATES:
