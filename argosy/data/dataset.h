@@ -24,7 +24,7 @@ struct BatchContext {
   std::span<const int64_t> indices{};  ///< samples of the batch
   uint64_t seed = 0;
   int64_t epoch = 0;
-  TensorPool* pool = nullptr;
+  TensorPool* pool = nullptr;  ///< none: each tensor has memory of its own
   const std::atomic<bool>* stop = nullptr;
   /// The format of batches of images, which are tensors with four dimensions and a floating type.
   at::MemoryFormat memory_format = at::MemoryFormat::Contiguous;
@@ -36,12 +36,14 @@ struct BatchContext {
   [[nodiscard]] Random random(int64_t index) const { return {seed, epoch, index + key_offset}; }
   /// Returns an uninitialised tensor in recycled memory, row-major.
   [[nodiscard]] at::Tensor empty(at::IntArrayRef sizes, at::ScalarType dtype) const {
-    return pool->empty(sizes, dtype);
+    return pool == nullptr ? TensorPool().empty(sizes, dtype) : pool->empty(sizes, dtype);
   }
   /// Returns the same in memory_format if that applies. Code that writes through a pointer must use
   /// the strides: a batch of images [n, C, H, W] may lie as [n, H, W, C].
   [[nodiscard]] at::Tensor empty_batch(at::IntArrayRef sizes, at::ScalarType dtype) const {
-    return pool->empty(sizes, dtype, format_of(sizes.size(), dtype));
+    const at::MemoryFormat format = format_of(sizes.size(), dtype);
+    return pool == nullptr ? TensorPool().empty(sizes, dtype, format)
+                           : pool->empty(sizes, dtype, format);
   }
   [[nodiscard]] at::MemoryFormat format_of(size_t dims, at::ScalarType dtype) const {
     return dims == 4 && c10::isFloatingType(dtype) ? memory_format : at::MemoryFormat::Contiguous;

@@ -30,6 +30,7 @@ TEST(TensorDataset, GatherIsIndexSelectForAnyStrides) {
                                    torch::arange(10).slice(0, 0, 10, 2),
                                    torch::rand({1, 7}).expand({5, 7})}) {
     EXPECT_TRUE(at::equal(gather_rows(source, indices, context), source.index_select(0, index)));
+    EXPECT_TRUE(at::equal(gather_rows(source, indices, {}), source.index_select(0, index)));
   }
 }
 

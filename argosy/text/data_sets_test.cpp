@@ -73,6 +73,9 @@ TEST_F(TextData, WindowsHaveTheNextTokenAsTarget) {
 
 TEST_F(TextData, WindowsMayOverlap) {
   const TokenWindows windows(numbers(10), {.sequence_length = 4, .stride = 2});
+  const std::vector<int64_t> second{1};  // in a loop of one's own, without a loader and its pool
+  EXPECT_TRUE(
+      at::equal(std::get<0>(windows.get_batch(second, {})).squeeze(0), windows.get(1).first));
   EXPECT_EQ(windows.size(), 3);
   EXPECT_THAT(row_of(windows.get(2).first), ElementsAre(4, 5, 6, 7));
 }
