@@ -260,12 +260,18 @@ if error=$("$program" evaluate cifar 2>&1 >/dev/full) || [[ $error != *"written"
   complain "argosy evaluate >/dev/full: expected a failure that says why, got: $error"
 fi
 
-# Less traffic: each way trains two processes, and a resume has the bits of a training that was never stopped.
-for traffic in localsgd:k_steps=3 adaptive_localsgd:init_k_steps=2 dgc:sparsity=0.9,rampup_begin_step=2 \
-  power_sgd:start=2,rank=2 diloco:sync_every=4,fragments=2,delay=1,alpha=0.5,bits=8; do
+# Less traffic: each way says what it sends and trains two processes, and a resume has the bits of a training that was
+# never stopped.
+for each in "localsgd:k_steps=3 averaged up to update 1, then weights every 3 updates" \
+  "adaptive_localsgd:init_k_steps=2 then weights every 2 updates at first" \
+  "dgc:sparsity=0.9,rampup_begin_step=2 1 of 10 gradients send their largest elements from update 3 on, a share of 0.1" \
+  "power_sgd:start=2,rank=2 from update 3 on, 4 of 10 gradients are sent as matrices of rank 2" \
+  "diloco:sync_every=4,fragments=2,delay=1,alpha=0.5,bits=8 as numbers of 8 bits, in 2 fragment(s) with a delay of 1"; do
+  traffic=${each%% *}
   way=${traffic%%:*}
   saving=(launch -n 2 "$program" train "${small[@]}" --epochs 2 --optimizer momentum --lr 0.05 --traffic "$traffic")
-  json "$way" "${saving[@]}" --run_dir "$way"
+  ARGOSY_LOG=info json "$way" "${saving[@]}" --run_dir "$way"
+  [[ $(cat "$results/err" "$results/out") == *"${each#* }"* ]] || complain "$way does not say: ${each#* }"
   json "$way-stopped" "${saving[@]}" --run_dir "$way-parts" --num_iters 5
   json "$way-parts" "${saving[@]}" --run_dir "$way-parts" --resume must
   holds 'j[0]["weights_hash"] == j[1]["weights_hash"] and j[0]["steps"] == 16' "$way" "$way-parts"

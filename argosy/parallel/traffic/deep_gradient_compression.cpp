@@ -139,6 +139,20 @@ DeepGradientCompression::DeepGradientCompression(const optim::OptimizerImpl& opt
         "[parallel.dgc] dgc sends all gradients of this model whole: none of its parameters has "
         "min_elements, {}, in f32. Set it lower, or train without dgc",
         options_.min_elements);
+  } else if (group_.rank() == 0) {
+    const auto stages = std::ssize(options_.sparsity);
+    const int64_t ramp = (options_.rampup_step * (stages - 1) + stages - 1) / stages;
+    log::info(
+        "[parallel.dgc] {} of {} gradients send their largest elements from update {} on, a share "
+        "of {:.4g}{}",
+        kept_.size(),
+        optimizer.parameters().size(),
+        options_.rampup_begin_step + 1,
+        1 - options_.sparsity.front(),
+        stages == 1 ? ""
+                    : fmt::format(", and of {:.4g} from update {} on",
+                                  1 - options_.sparsity.back(),
+                                  options_.rampup_begin_step + ramp + 1));
   }
 }
 

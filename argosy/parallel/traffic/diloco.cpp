@@ -12,6 +12,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/log.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/parallel/traffic/delta_code.h"
 #include "argosy/parallel/traffic/flat_values.h"
@@ -49,6 +50,15 @@ Diloco::Diloco(const std::shared_ptr<ddp::Core>& model,
   deal_fragments();
   set_apart(true);
   sums_ = group_of_sums(group());
+  if (group().rank() == 0) {
+    log::info(
+        "[parallel.diloco] ranks train apart from update 1 on: every {} updates they sum the ways "
+        "of all weights, as numbers of {} bits, in {} fragment(s) with a delay of {}",
+        options_.sync_every,
+        options_.bits,
+        options_.fragments,
+        options_.fragment_sync_delay);
+  }
 }
 
 /// Parts of neighbouring weights. A fragment may stay empty where there are few.

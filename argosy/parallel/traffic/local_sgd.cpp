@@ -9,6 +9,7 @@
 #include <ATen/TensorOperators.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/log.h"
 #include "argosy/optim/flat_optimizer.h"
 #include "argosy/parallel/traffic/rank_state.h"
 
@@ -28,6 +29,17 @@ template <typename Options>
 const Options& validated(const Options& options) {
   options.validate();
   return options;
+}
+
+void say_when(const comm::Group& group, int64_t k_steps, int64_t begin_step, bool adapts) {
+  if (group.rank() == 0) {
+    log::info(
+        "[parallel.localsgd] gradients are averaged up to update {}, then weights every {} "
+        "updates{}",
+        begin_step,
+        k_steps,
+        adapts ? " at first, and as often as the loss says later" : "");
+  }
 }
 
 at::Tensor number_tensor(double number) {
@@ -52,7 +64,9 @@ LocalSgd::LocalSgd(const std::shared_ptr<ddp::Core>& model,
     : LocalSteps(model, checked_rule(inner), "localsgd"),
       first_k_steps_(validated(options).k_steps),
       begin_step_(options.begin_step),
-      k_steps_(options.k_steps) {}
+      k_steps_(options.k_steps) {
+  say_when(group(), first_k_steps_, begin_step_, adapts_);
+}
 
 LocalSgd::LocalSgd(const std::shared_ptr<ddp::Core>& model,
                    const std::shared_ptr<optim::OptimizerImpl>& inner,
@@ -61,7 +75,9 @@ LocalSgd::LocalSgd(const std::shared_ptr<ddp::Core>& model,
       adapts_(true),
       first_k_steps_(validated(options).init_k_steps),
       begin_step_(options.begin_step),
-      k_steps_(options.init_k_steps) {}
+      k_steps_(options.init_k_steps) {
+  say_when(group(), first_k_steps_, begin_step_, adapts_);
+}
 
 void LocalSgd::after_step() {
   if (deal()->leaves() == 1) {

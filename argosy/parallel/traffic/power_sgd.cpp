@@ -11,6 +11,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/log.h"
 #include "argosy/parallel/traffic/leaf_average.h"
 #include "argosy/parallel/traffic/orthonormal.h"
 #include "argosy/parallel/traffic/rank_state.h"
@@ -32,7 +33,6 @@ struct PowerSgd::Part {
   at::Tensor gradient{};             // the bucket's view, where the average goes
   std::vector<at::Tensor> values{};  // [rows, cols] of each virtual rank, with the last error
   int64_t offset = 0;                // in flat memory: Pᵀ, or the gradient
-  at::Tensor transposed_p{};         // the average, [rank, rows]
 };
 
 struct PowerSgd::Pass {
@@ -51,7 +51,10 @@ PowerSgd::PowerSgd(const engine::NamedTensors& parameters,
       deal_(traffic::one_each(group)),
       first_(parameters.front().first) {
   options_.validate();
+  int64_t elements = 0, left = 0, sent = 0;  // of the model, of those sent whole, of the matrices
   for (const auto& [name, parameter] : parameters) {
+    elements += parameter.numel();
+    left += parameter.numel();
     if (parameter.dim() < 2 || parameter.numel() == 0 || !is_wide(parameter)) {
       continue;
     }
@@ -61,11 +64,25 @@ PowerSgd::PowerSgd(const engine::NamedTensors& parameters,
                   .type = parameter.options().requires_grad(false)};
     matrix.cols = parameter.numel() / matrix.rows;
     matrix.rank = std::min({options_.matrix_approximation_rank, matrix.rows, matrix.cols});
-    const auto compressed = static_cast<double>((matrix.rows + matrix.cols) * matrix.rank);
-    if (compressed * options_.min_compression_rate < static_cast<double>(parameter.numel())) {
+    const int64_t compressed = (matrix.rows + matrix.cols) * matrix.rank;
+    if (static_cast<double>(compressed) * options_.min_compression_rate <
+        static_cast<double>(parameter.numel())) {
+      left -= parameter.numel();
+      sent += compressed;
       places_.emplace(parameter.unsafeGetTensorImpl(), matrices_.size());
       matrices_.push_back(std::move(matrix));
     }
+  }
+  if (group_.rank() == 0) {
+    log::info(
+        "[parallel.power_sgd] from update {} on, {} of {} gradients are sent as matrices of rank "
+        "{}: {} elements instead of {}",
+        options_.start_power_sgd_iter + 1,
+        matrices_.size(),
+        parameters.size(),
+        options_.matrix_approximation_rank,
+        left + sent,
+        elements);
   }
 }
 
