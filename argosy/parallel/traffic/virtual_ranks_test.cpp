@@ -60,9 +60,11 @@ struct Run {
   int64_t virtual_ranks = 4;
   int processes = 4;
   int until = 8;
-  bool says_whose = true;  // false: a plain loop, with a process for each virtual rank
-  bool evaluates = false;  // what ranks have together, after each step
-  double last_lr = 0;      // is set after the last step
+  bool says_whose = true;     // false: a plain loop, with a process for each virtual rank
+  bool evaluates = false;     // what ranks have together, after each step
+  bool looks_amid = false;    // at the shared weights, before the pass of the second virtual rank
+  bool clears_model = false;  // by libtorch's own zero_grad(), which reaches what is in the model
+  double last_lr = 0;         // is set after the last step
 };
 
 void set(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from) {
@@ -72,10 +74,14 @@ void set(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from)
   }
 }
 
-void evaluate(Model& model, optim::Optimizer& optimizer) {
-  model.sync_buffers();
+void look_at_shared_weights(optim::Optimizer& optimizer) {
   optimizer.use_shared_weights(true);
   optimizer.use_shared_weights(false);
+}
+
+void evaluate(Model& model, optim::Optimizer& optimizer) {
+  model.sync_buffers();
+  look_at_shared_weights(optimizer);
 }
 
 void make_step(Model& model, optim::Optimizer& optimizer, int step, const Run& run, int rank) {
@@ -84,6 +90,9 @@ void make_step(Model& model, optim::Optimizer& optimizer, int step, const Run& r
   for (int64_t leaf = 0; leaf < leaves; ++leaf) {
     if (run.says_whose) {
       model.begin({.leaf = leaf, .leaves = leaves});
+    }
+    if (run.looks_amid && leaf == 1) {
+      look_at_shared_weights(optimizer);
     }
     if (mine.size() > 0) {
       const at::Tensor loss = model(images(mine.begin + leaf, step)).square().mean();
@@ -95,7 +104,11 @@ void make_step(Model& model, optim::Optimizer& optimizer, int step, const Run& r
     model.end_update();
   }
   optimizer.step();
-  optimizer.zero_grad();
+  if (run.clears_model) {
+    model.module()->zero_grad();
+  } else {
+    optimizer.zero_grad();
+  }
 }
 
 /// Goes on from `begun`, in new models.
@@ -238,6 +251,14 @@ TEST_P(VirtualRanksOf, EvaluationsLeaveNoTrace) {
   }
 }
 
+TEST_P(VirtualRanksOf, ALookAtTheSharedWeightsAmidThePassesLeavesNoTrace) {
+  const Result expected = trained(way(), {.processes = 4});
+  for (const int processes : {1, 2}) {
+    SCOPED_TRACE(processes);
+    expect_same(trained(way(), {.processes = processes, .looks_amid = true}), expected);
+  }
+}
+
 TEST_P(VirtualRanksOf, ARateThatWasSetIsSaved) {
   for (const int processes : {1, 2, 4}) {
     const Result saved = trained(way(), {.processes = processes, .until = 5, .last_lr = 0.125});
@@ -261,27 +282,12 @@ TEST_P(VirtualRanksOf, AStepInsideOfThePassesIsAnErrorWhereRanksTrainApart) {
   });
 }
 
-/// libtorch's own zero_grad() reaches what is in the model.
 TEST_P(VirtualRanksOf, GradientsMayBeClearedInTheModel) {
-  const Result expected = trained(way(), {.processes = 1, .until = 6});
-  over("shm", 1, [&](comm::Group& group) {
-    Net net;
-    Model model(net, group, {.first_bucket_bytes = 1000, .virtual_ranks = 4});
-    optim::Optimizer optimizer = way().wrap(model);
-    for (int step = 0; step < 6; ++step) {
-      for (int64_t leaf = 0; leaf < 4; ++leaf) {
-        model.begin({.leaf = leaf, .leaves = 4});
-        const at::Tensor loss = model(images(leaf, step)).square().mean();
-        loss.backward();
-        optimizer.note_loss(loss.item<double>());
-      }
-      model.end_update();
-      optimizer.step();
-      net->zero_grad();
-    }
-    optimizer.use_shared_weights(true);
-    expect_same_bits(copies(net->parameters()), expected.weights);
-  });
+  const Result expected = trained(way(), {.processes = 4});
+  for (const int processes : {1, 2}) {
+    SCOPED_TRACE(processes);
+    expect_same(trained(way(), {.processes = processes, .clears_model = true}), expected);
+  }
 }
 
 TEST_P(VirtualRanksOf, ProcessesBeyondThemAreSparesOrRefused) {
@@ -340,6 +346,41 @@ TEST_P(VirtualRanksOf, MayBeDealtBeforeTheFirstStepOnly) {
       EXPECT_THAT(error_of([&] { model.core()->deal_to(6); }), HasSubstr("and 6 were asked for"));
       optimizer.use_shared_weights(true);
       expect_same_bits(copies(net->parameters()), expected.weights);
+    });
+  }
+}
+
+/// Of two layers the second has a part in the virtual ranks whose inputs are positive.
+struct ForkedImpl : torch::nn::Module {
+  ForkedImpl() {
+    first = register_module("first", torch::nn::Linear(4, 4));
+    second = register_module("second", torch::nn::Linear(4, 4));
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    const torch::Tensor out = first(x);
+    return x.min().item<float>() > 0 ? second(out) : out;
+  }
+  torch::nn::Linear first{nullptr}, second{nullptr};
+};
+TORCH_MODULE(Forked);
+
+TEST(VirtualRanksOfTraffic, AParameterThatOnlySomePassesReachIsNamedWhereItIsSaved) {
+  for (const int together : {0, 1}) {  // updates that reach it on both
+    over("shm", 1, [&](comm::Group& group) {
+      DistributedDataParallel<Forked> model(Forked(), group, {.virtual_ranks = 2});
+      optim::Optimizer optimizer = train_apart(model, optim::AdamW(model), DilocoOptions{});
+      for (int update = 0; update <= together; ++update) {
+        for (int64_t leaf = 0; leaf < 2; ++leaf) {
+          model.begin({.leaf = leaf, .leaves = 2});
+          const bool reaches = leaf == 0 || update < together;
+          model(torch::full({1, 4}, reaches ? 1.0F : -1.0F)).sum().backward();
+        }
+        model.end_update();
+        optimizer.step();
+        optimizer.zero_grad();
+      }
+      EXPECT_THAT(error_of([&] { (void)optimizer.state_dict(); }),
+                  HasSubstr("second.weight was trained on one virtual rank and not on another"));
     });
   }
 }
