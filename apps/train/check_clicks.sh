@@ -204,9 +204,9 @@ holds 'j["steps"] == 100 and j["result"]["eval_auc"] > 0.55' late
 json free "${servers[@]}" --log_dir logs "$program" "${sync[@]}" --mode async --run_dir free --num_iters 10 --pretrained two
 grep -q '"own_lines_per_second"' free/metrics.jsonl || complain "free/metrics.jsonl: $(tail -n 2 free/metrics.jsonl)"
 holds 'j["steps"] == 10 and j["result"]["loss"] < 0.67' free # untrained: 0.69
-text=$("$program" train --model deepfm:dim=2,hidden=4 --data criteo:test.tsv --epochs 1 --batch_size 500 --run_dir none 2>&1) ||
+text=$("$program" train --model deepfm:dim=2,hidden=4 --data criteo:test.tsv --epochs 1 --batch_size 500 --mode async --run_dir none 2>&1) ||
   complain "alone: $text"
-[[ $text == *"one process with the rows in it"*"finished after 16 updates"* ]] || complain "alone it says: $text"
+[[ $text == *"--mode async is about workers that do not wait"*"one process with the rows in it"*"finished after 16 updates"* ]] || complain "alone it says: $text"
 
 # Alone, a signal saves; the same command goes on to the bits of a run without a stop.
 slow=(train --model deepfm:dim=8,hidden=32x16 --data criteo:clicks.tsv,limit=20000 --batch_size 200 --verbose 0 --epochs 6 --run_dir signalled --save_freq 5 --resume auto)

@@ -10,6 +10,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
+#include "argosy/base/log.h"
 #include "argosy/base/strings.h"
 #include "argosy/engine/named.h"
 #include "argosy/engine/seed.h"
@@ -247,6 +248,12 @@ ps::Roles click_roles(const TrainSettings& settings) {
       processes,
       parse_spec(kModels, settings.model).name,
       processes);
+  if (!settings.mode.empty() && settings.mode != "sync") {
+    log::warn(
+        "[recipes.train] --mode {} is about workers that do not wait for each other, and this is "
+        "the only process: argosy launch --server_num 1 --worker_num 2 argosy train …",
+        settings.mode);
+  }
   return ps::Roles::alone();
 }
 

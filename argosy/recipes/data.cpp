@@ -172,13 +172,16 @@ Spec take_options(const DataEntry& entry, std::string& rest) {
 
 const DataEntry& recognised(const std::string& path) {
   const std::string set = datasets::recognise(existing(path));
-  ARGOSY_CHECK(!set.empty(),
-               kData.where,
-               "{}: neither its name nor its content says what it is. Put the set's name before "
-               "it, cifar10:{}, or text:{} for a language model. See: argosy train --list data",
-               path,
-               path,
-               path);
+  ARGOSY_CHECK(
+      !set.empty(),
+      kData.where,
+      "{}: neither its name nor its content says what it is. Put the set's name before "
+      "it, cifar10:{}, or text:{} for a language model, criteo:{} for a model of clicks. See: "
+      "argosy train --list data",
+      path,
+      path,
+      path,
+      path);
   return find_entry(kData, data_sets(), set);
 }
 

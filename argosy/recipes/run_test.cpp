@@ -504,6 +504,10 @@ TEST_F(ARun, IsPlannedWithoutATrace) {
     planned.optimizer = "momentum";
     EXPECT_NO_THROW(static_cast<void>(recipes::plan(planned, 2))) << way;
   }
+  planned.traffic = "power_sgd:rank=0";
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)recipes::plan(planned, 2); }),
+              HasSubstr("--traffic power_sgd:rank=0: [fleet.DistributedStrategy] power_sgd_configs."
+                        "matrix_approximation_rank: expected at least 1, got 0"));
   planned = settings();
   planned.batch_size = 100;
   planned.drop_last = true;

@@ -1,7 +1,10 @@
 #include "argosy/recipes/traffic.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "argosy/base/error.h"
 #include "argosy/parallel/traffic/deep_gradient_compression.h"
 #include "argosy/parallel/traffic/local_sgd.h"
 
@@ -115,6 +118,11 @@ void use_traffic(const std::string& text, fleet::DistributedStrategy& strategy) 
   const Spec spec = parse_spec(kTraffic, text);
   const TrafficEntry& entry = find_entry(kTraffic, traffic_ways(), spec.name);
   entry.use(Values(kTraffic, entry.row, spec.options), strategy);
+  try {
+    strategy.validate();
+  } catch (const ConfigError& error) {  // names the strategy's field
+    throw UsageError(kTraffic.where, fmt::format("--traffic {}: {}", text, error.what()));
+  }
 }
 
 void check_traffic(const std::string& text, const optim::Optimizer& optimizer) {
