@@ -71,7 +71,7 @@ SpillFolder::SpillFolder(const std::string& directory) {
   std::error_code error;
   const fs::path there = directory.empty() ? fs::temp_directory_path(error) : fs::path(directory);
   if (!error) {
-    fs::create_directories(there, error);
+    fs::create_directory(there, error);  // the folders above it may be misspelt
   }
   if (error) {
     throw DiskError(there.string(), "make this folder", error.message());

@@ -388,6 +388,10 @@ TEST_F(SpilledTables, BadLimitsAndFoldersAreRefused) {
   EXPECT_THAT(error_text<DiskError>(
                   [] { const RowSpill none({.memory_limit = 1, .directory = "/proc/none"}); }),
               HasSubstr("[ps.disk] /proc/none: cannot make this folder: "));
+  EXPECT_THAT(error_text<DiskError>([&] {
+                const RowSpill none({.memory_limit = 1, .directory = path_ + "/dta/rows"});
+              }),
+              HasSubstr("/dta/rows: cannot make this folder: No such file"));
   std::FILE* const file = std::fopen((path_ + "/file").c_str(), "w");
   ASSERT_NE(file, nullptr);
   (void)std::fclose(file);
