@@ -293,9 +293,16 @@ void ServedTraining::begin() {
 }
 
 void ServedTraining::pull() {
-  ARGOSY_CHECK(
-      !is_server(), "ps.training", "this process is a server: it has no parameters to read");
+  check_works("pull()");
   wholly([&] { how_->pull(); });
+}
+
+void ServedTraining::check_works(const char* call) const {
+  ARGOSY_CHECK(!is_server(),
+               "ps.training",
+               "{} is for workers, and this process is a server: it calls serve(), which returns "
+               "at the end",
+               call);
 }
 
 void ServedTraining::wholly(const std::function<void()>& work) {
@@ -310,7 +317,18 @@ void ServedTraining::wholly(const std::function<void()>& work) {
   failed_ = false;
 }
 
+std::vector<TableStat> ServedTraining::stats() {
+  check_works("stats()");
+  return client_->stats();
+}
+
+std::vector<ServerStat> ServedTraining::server_stats() {
+  check_works("server_stats()");
+  return client_->server_stats();
+}
+
 void ServedTraining::set_day(int32_t day) {
+  check_works("set_day()");
   wholly([&] {
     how_->send_rest();  // so that a worker that is started again does not repeat it
     client_->set_day(day);
@@ -318,6 +336,12 @@ void ServedTraining::set_day(int32_t day) {
 }
 
 void ServedTraining::shrink() {
+  check_works("shrink()");
+  const auto counts = [](const SparseOptions& table) { return table.statistics; };
+  ARGOSY_CHECK(std::ranges::any_of(client_->tables().sparse, counts),
+               "ps.shrink",
+               "no table keeps the shows and clicks by which rows are dropped: set "
+               "EmbeddingOptions::statistics");
   wholly([&] {
     how_->send_rest();
     client_->shrink();
@@ -325,10 +349,10 @@ void ServedTraining::shrink() {
 }
 
 void ServedTraining::save() {
-  ARGOSY_CHECK(!is_server() && !options_.checkpoints.empty(),
+  check_works("save()");
+  ARGOSY_CHECK(!options_.checkpoints.empty(),
                "ps.training",
-               "a worker saves, into TrainingOptions::checkpoints, which is {}",
-               options_.checkpoints.empty() ? "empty" : options_.checkpoints);
+               "save() needs TrainingOptions::checkpoints, a folder, which is empty");
   if (saver_ != nullptr) {
     wholly([&] { how_->send_rest(); });
     saver_->save(steps_, how_->dense(), place_);
@@ -336,7 +360,7 @@ void ServedTraining::save() {
 }
 
 void ServedTraining::save(const std::string& directory) {
-  ARGOSY_CHECK(!is_server(), "ps.training", "a worker saves, and this process is a server");
+  check_works("save()");
   if (options_.roles.index != 0) {
     return;
   }
@@ -351,7 +375,7 @@ void ServedTraining::save(const std::string& directory) {
 }
 
 void ServedTraining::barrier() {
-  ARGOSY_CHECK(!is_server(), "ps.training", "the barrier is one of the workers");
+  check_works("barrier()");
   const auto key = [&](int worker) { return fmt::format("ps/barrier/{}/{}", barriers_, worker); };
   agent_->store()->set(key(options_.roles.index), "", Deadline::after(options_.timeout));
   for (int worker = 0; worker < options_.roles.workers; ++worker) {
@@ -367,13 +391,13 @@ void ServedTraining::serve() {
 }
 
 void ServedTraining::step() {
-  ARGOSY_CHECK(!is_server(), "ps.training", "this process is a server: it makes no steps");
+  check_works("step()");
   wholly([&] { how_->step(); });
   ++steps_;
 }
 
 void ServedTraining::stop() {
-  ARGOSY_CHECK(!is_server(), "ps.training", "this process is a server: serve() returns by itself");
+  check_works("stop()");
   wholly([&] { how_->send_rest(); });
   if (saver_ != nullptr && !saver_->wait()) {
     saver_->save(steps_, how_->dense(), place_);

@@ -161,15 +161,18 @@ class ServedTraining final {
   /// servers stop. Errors: those of save().
   void stop();
   /// Says that a day begins, counted from 0, and lets tables with statistics drop rows that nobody
-  /// sees any more; see ShrinkOptions. In kSync all workers call it, in other modes one.
+  /// sees any more; see ShrinkOptions. In kSync all workers call it, in other modes one. Errors of
+  /// shrink(): UsageError where no table has statistics.
   void set_day(int32_t day);
   void shrink();
   /// Returns rows and memory of each embedding's table, and what of it lies on disk.
-  [[nodiscard]] std::vector<TableStat> stats() { return client_->stats(); }
+  [[nodiscard]] std::vector<TableStat> stats();
   /// Returns what each server tells of itself. Cost: a call to each, some 0.1 ms on one host.
-  [[nodiscard]] std::vector<ServerStat> server_stats() { return client_->server_stats(); }
+  [[nodiscard]] std::vector<ServerStat> server_stats();
 
  private:
+  /// Errors: UsageError on a server.
+  void check_works(const char* call) const;
   [[nodiscard]] std::unique_ptr<WorkerSteps> make_steps();
   void begin();
   [[nodiscard]] std::string begin_tables();

@@ -185,7 +185,16 @@ TEST(PsTraining, SchedulesActOnItsOptimizer) {
     torch::nn::Linear net(2, 1);
     TrainingOptions mine = options;
     mine.roles.is_server = true;
-    ServedTraining(*net, by_sgd(*net), mine).serve();
+    ServedTraining training(*net, by_sgd(*net), mine);
+    for (const std::function<void()>& work : {std::function([&] { training.step(); }),
+                                              std::function([&] { training.pull(); }),
+                                              std::function([&] { training.shrink(); }),
+                                              std::function([&] { training.set_day(1); }),
+                                              std::function([&] { (void)training.stats(); }),
+                                              std::function([&] { training.save("here"); })}) {
+      EXPECT_THAT(error_text<UsageError>(work), HasSubstr("is for workers, and this process is"));
+    }
+    training.serve();
   });
   torch::nn::Linear net(2, 1);
   const optim::Optimizer given = by_sgd(*net);
@@ -359,6 +368,12 @@ TEST(PsTraining, ClicksOfABatchComeToItsRows) {
   EXPECT_EQ(rows_after(/*counts=*/false, /*shrink=*/false), Rows{0});
   EXPECT_EQ(rows_after(/*counts=*/true, /*shrink=*/true), (Rows{2, 1}));
   EXPECT_EQ(rows_after(/*counts=*/false, /*shrink=*/true), (Rows{2, 0}));
+  Embedding plain(EmbeddingOptions{.dim = 2});
+  optim::Optimizer optimizer = optim::SGD(torch::nn::Linear(1, 1), {.lr = 0});
+  ServedTraining training(*plain, optimizer, {.roles = Roles::alone()});
+  EXPECT_THAT(error_text<UsageError>([&] { training.shrink(); }),
+              HasSubstr("[ps.shrink] no table keeps the shows and clicks"));
+  training.stop();
 }
 
 TEST(PsTraining, ClicksThatDoNotFitAreRefused) {
