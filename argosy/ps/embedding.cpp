@@ -54,6 +54,14 @@ at::Tensor EmbeddingImpl::look_up(const at::Tensor& ids, const ClickCounts& coun
         one.device().str(),
         fmt::join(one.sizes(), ", "));
   }
+  ARGOSY_CHECK(!counts.shows.defined() || (counts.shows > 0).all().item<bool>(),
+               "ps.embedding",
+               "shows: expected numbers above 0, by which gradients are divided, got {}",
+               counts.shows.min().item<float>());
+  ARGOSY_CHECK(!counts.clicks.defined() || (counts.clicks >= 0).all().item<bool>(),
+               "ps.embedding",
+               "clicks: expected 0 or more, got {}",
+               counts.clicks.min().item<float>());
   return rows_->pull(ids.contiguous(), options_.padding_idx, counts);
 }
 

@@ -20,6 +20,20 @@
 namespace argosy::ps {
 namespace {
 
+using Entries = std::vector<OrderEntry>::iterator;
+
+/// Reads that a worker fetches ahead may overtake each other, and the push before them.
+Entries find_under_way(Entries next, Entries end, const OrderEntry& entry) {
+  int pushes = 0;
+  for (Entries one = next; one != end && pushes < 2; ++one) {
+    if (*one == entry) {
+      return one;
+    }
+    pushes += one->kind == OrderEntry::Kind::kPush ? 1 : 0;
+  }
+  return end;
+}
+
 /// The head of a file. All is little-endian.
 struct OrderHead {
   std::array<char, 8> magic{'A', 'R', 'G', 'O', 'R', 'D', 'R', '1'};
@@ -148,19 +162,22 @@ void OrderReplay::check(const OrderEntry& entry) {
                "there is no worker {}: there are {}",
                entry.worker,
                of_worker_.size());
-  const std::vector<OrderEntry>& recorded = of_worker_.at(entry.worker);
+  std::vector<OrderEntry>& recorded = of_worker_.at(entry.worker);
   size_t& at = checked_[entry.worker];
   if (at == recorded.size()) {
     return;  // the record is over
   }
+  const auto next = recorded.begin() + static_cast<ptrdiff_t>(at);
+  const auto found = find_under_way(next, recorded.end(), entry);
   ARGOSY_CHECK(
-      recorded[at] == entry,
+      found != recorded.end(),
       "ps.replay",
       "{}: {} comes where {} was recorded. Repeat a run with the program, the data and the "
       "options that recorded it",
       path_,
       to_words(entry),
       to_words(recorded[at]));
+  std::rotate(next, found, found + 1);
   ++at;
 }
 

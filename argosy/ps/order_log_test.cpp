@@ -128,8 +128,31 @@ TEST_F(Replays, OfAnotherRunAreRefused) {
   OrderReplay replay(folder_, {.partition = 0, .partitions = 2, .workers = 3, .tables = tables});
   replay.check({.kind = Kind::kPull, .worker = 1, .number = 0});
   EXPECT_THAT(error_text<UsageError>(
-                  [&] { replay.check({.kind = Kind::kPull, .worker = 1, .number = 1}); }),
-              HasSubstr("pull 1 of worker 1 comes where push 0 of worker 1 was recorded"));
+                  [&] { replay.check({.kind = Kind::kPull, .worker = 1, .number = 2}); }),
+              HasSubstr("pull 2 of worker 1 comes where push 0 of worker 1 was recorded"));
+}
+
+TEST_F(Replays, WhatAWorkerHasUnderWayMayComeInAnyOrder) {
+  const OrderOf of{.workers = 1};
+  {
+    OrderRecord record(folder_, of);
+    record.note({.kind = Kind::kPull, .number = 1});
+    record.note({.kind = Kind::kPull, .number = 0});
+    record.note({.kind = Kind::kPush, .number = 0});
+    record.note({.kind = Kind::kPull, .number = 2});
+    record.note({.kind = Kind::kPush, .number = 1});
+    record.note({.kind = Kind::kPull, .number = 3});
+  }
+  OrderReplay replay(folder_, of);
+  replay.check({.kind = Kind::kPull, .number = 0});
+  replay.check({.kind = Kind::kPull, .number = 1});
+  EXPECT_THAT(
+      test::error_text<UsageError>([&] { replay.check({.kind = Kind::kPush, .number = 3}); }),
+      HasSubstr("push 3 of worker 0 comes where push 0 of worker 0 was recorded"));
+  EXPECT_THROW(replay.check({.kind = Kind::kPull, .number = 1}), UsageError) << "it came before";
+  EXPECT_THROW(replay.check({.kind = Kind::kPull, .number = 3}), UsageError) << "two pushes ahead";
+  replay.check({.kind = Kind::kPull, .number = 2});
+  replay.check({.kind = Kind::kPush, .number = 0});
 }
 
 TEST_F(Replays, PullsBetweenTwoPushesComeInAnyOrder) {

@@ -136,7 +136,8 @@ void Partition::restore(const PartitionState& state) {
                pace_.size(),
                state.pushes.size());
   for (size_t worker = 0; worker < pace_.size(); ++worker) {
-    pace_.set(worker, state.pushes[worker]);
+    const uint64_t pushes = state.pushes[worker];
+    pace_.set(worker, pushes, std::min(pushes, state.steps[worker]));  // in kGeo a push has several
     pace_.give_head_start(worker, state.head_starts[worker]);
   }
   steps_ = state.steps;
@@ -352,7 +353,7 @@ void Partition::push(const PushRequest& request) {
 }
 
 void Partition::count(const PushRequest& request) {
-  pace_.count(request.worker);
+  pace_.count(request.worker, request.steps > 0);
   pace_.give_head_start(request.worker, request.head_start);
   steps_[request.worker] += request.steps;
 }
@@ -523,9 +524,11 @@ bool Partition::must_wait(const PullRequest& request) const {
   switch (options_.mode) {
     case UpdateMode::kSync:
       return updates_ < request.pushes;
-    case UpdateMode::kHalfAsync:
-      return request.pushes > options_.staleness &&
-             pace_.slowest() < request.pushes - options_.staleness;
+    case UpdateMode::kHalfAsync: {
+      const uint64_t steps =
+          request.pushes - std::min(request.pushes, pace_.upkeeps_of(request.worker));
+      return steps > options_.staleness && pace_.slowest() < steps - options_.staleness;
+    }
     case UpdateMode::kAsync:
     case UpdateMode::kGeo:
       return false;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/base/log.h"
 
 namespace argosy::ps {
 namespace {
@@ -49,7 +50,11 @@ void PartitionCopy::run() {
       }
     }
   }
-  receiver_.end(failure);
+  try {
+    receiver_.end(failure);
+  } catch (const std::exception& error) {
+    log::error("[ps.view] partition {}: {}", partition_.options().number, error.what());
+  }
   done_ = true;
 }
 

@@ -74,6 +74,8 @@ class DyingServers : public ::testing::Test {
     int until = kSteps;
     /// Rows lie there on disk, all but those of a push; empty: in memory.
     std::string spill_directory{};
+    size_t weights = 50;         ///< of the dense parameter
+    bool between_hosts = false;  ///< as processes that share no memory
   };
 
   /// Returns what the tables hold when all workers are done.
@@ -116,8 +118,16 @@ class DyingServers : public ::testing::Test {
     return plan.worker_dies >= 0 && rank == plan.workers - 1;
   }
 
+  static rpc::AgentOptions agent_options(const Plan& plan, const std::string& name) {
+    rpc::AgentOptions options{.name = name};
+    if (plan.between_hosts) {
+      options.shared_memory_bytes = 0;
+    }
+    return options;
+  }
+
   static void serve(const Plan& plan, int number) {
-    TableServer server(held_tables(),
+    TableServer server(held_tables(plan.weights),
                        {.servers = names("server", plan.servers),
                         .server = number,
                         .workers = plan.workers,
@@ -135,16 +145,16 @@ class DyingServers : public ::testing::Test {
         ::kill(::getpid(), how);
       }).detach();
     });
-    rpc::Agent agent({.name = names("server", plan.servers)[static_cast<size_t>(number)]},
-                     functions);
+    rpc::Agent agent(
+        agent_options(plan, names("server", plan.servers)[static_cast<size_t>(number)]), functions);
     EXPECT_TRUE(server.run(agent, Deadline::after(40s)));
     agent.shutdown(20s);
   }
 
   static void work(const Plan& plan, int worker, Result& result) {
-    rpc::Agent agent({.name = "worker" + std::to_string(worker)});
+    rpc::Agent agent(agent_options(plan, "worker" + std::to_string(worker)));
     TableClient client(agent,
-                       held_tables(),
+                       held_tables(plan.weights),
                        {.servers = names("server", plan.servers),
                         .worker = static_cast<uint32_t>(worker),
                         .timeout = 20s});
@@ -297,6 +307,17 @@ TEST_F(DyingServers, ChangeNothingOfWhatIsDoneAboutLateGradients) {
     plan.late = less;
     EXPECT_NE(run(plan).rows, calm.rows) << "nothing was late";
   }
+}
+
+/// Its weights with their state are more than a message between hosts may have.
+TEST_F(DyingServers, OfSeveralHostsHaveBackupsOfAnySize) {
+  Plan plan{.servers = 3, .until = 6, .weights = 3'000'000, .between_hosts = true};
+  const Result calm = run(plan);
+  constexpr int kAfterTheAnswer = 10'000;
+  plan.deaths = {{.server = 0, .step = 1, .after_us = kAfterTheAnswer},
+                 {.server = 1, .step = 4, .after_us = kAfterTheAnswer, .when_safe = true}};
+  const Result disturbed = run(plan);
+  EXPECT_EQ(static_cast<const Held&>(disturbed), static_cast<const Held&>(calm));
 }
 
 class DyingWorkers : public DyingServers {};

@@ -26,7 +26,7 @@ constexpr milliseconds kPauseAfterFailure{5000};
 constexpr milliseconds kUsual{0};
 /// For a part of a shard on its way to a new backup, and how large it is.
 constexpr std::chrono::minutes kPartPatience{2};
-constexpr size_t kPartBytes = size_t{32} << 20;
+constexpr size_t kPartBytes = size_t{16} << 20;  // a message between hosts has 32 MiB at most
 /// Of pushes that wait until a new backup has what precedes them.
 constexpr size_t kMostKeptBytes = size_t{1} << 30;
 /// The stream between the first primary of a partition and the first backup.
@@ -37,6 +37,18 @@ OrderEntry entry_of(const PullRequest& pull) {
 }
 OrderEntry entry_of(const PushRequest& push) {
   return {.kind = OrderEntry::Kind::kPush, .worker = push.worker, .number = push.number};
+}
+
+std::vector<SavedDense> saved_of(const std::vector<DenseGiven>& given) {
+  std::vector<SavedDense> dense;
+  for (const DenseGiven& one : given) {
+    const std::span<const float> weights = one.weights.as<float>();
+    const std::span<const float> state = one.state.as<float>();
+    dense.push_back({.number = one.number,
+                     .values = {.weights = {weights.begin(), weights.end()},
+                                .state = {state.begin(), state.end()}}});
+  }
+  return dense;
 }
 
 }  // namespace
@@ -435,13 +447,15 @@ void Replica::excuse_the_dead(const ServerLinks& links) {
       }
     }
   }
-  std::erase_if(
-      slow, [&](uint32_t worker) { return links.agent->fate_of(links.workers[worker]).empty(); });
+  std::erase_if(slow, [&](uint32_t worker) {
+    return links.agent->fate_of(links.workers[worker]).empty() &&
+           !links.views->is_done(static_cast<int>(worker));
+  });
   std::vector<Answer> answers;
   if (!slow.empty()) {
     const std::unique_lock lock(mutex_);
     for (const uint32_t worker : slow) {
-      log::warn("[ps.server] partition {}: nobody waits for \"{}\", which is gone",
+      log::info("[ps.server] partition {}: nobody waits for \"{}\", which is gone or done",
                 options_.number,
                 links.workers[worker]);
       partition().pace().excuse(worker);
@@ -522,7 +536,7 @@ void Replica::install(const ReplicaShard& shard) {
   const std::unique_lock lock(mutex_);
   check_stream(shard.stream);
   partition_->restore(shard.shard, shard.table, shard.rows);
-  partition_->restore(shard.dense);
+  partition_->restore(saved_of(shard.dense));
 }
 
 void Replica::complete(const ReplicaState& state) {
@@ -572,7 +586,7 @@ void Replica::seek_backup(const ServerLinks& links) {
               }});
 }
 
-/// In messages of a size that protobuf and both memories bear.
+/// In messages of a size that the other host takes, and dense parameters beside them.
 void Replica::send_shard(const ServerLinks& links,
                          const Outgoing& to,
                          int shard,
@@ -582,16 +596,14 @@ void Replica::send_shard(const ServerLinks& links,
       .partition = static_cast<uint32_t>(options_.number), .stream = to.stream, .shard = shard};
   const auto send = [&] { links.call(to.to, kPartPatience, "ps/install", part); };
   for (const SavedDense& one : dense) {
-    part.dense = {one};
+    part.dense = {{.number = one.number,
+                   .weights = rpc::Memory::own(std::vector<float>(one.values.weights)),
+                   .state = rpc::Memory::own(std::vector<float>(one.values.state))}};
     send();
   }
   part.dense.clear();
   for (; part.table < rows.size(); ++part.table) {
-    const SavedRows& all = rows[part.table];
-    const size_t row_bytes = (all.weights.size() + all.state.size()) * sizeof(float) /
-                             std::max<size_t>(all.ids.size(), 1);
-    const size_t most = std::max<size_t>(kPartBytes / (row_bytes + sizeof(uint64_t)), 1);
-    for_each_part(all, most, [&](const SavedRows& some) {
+    for_each_part(rows[part.table], kPartBytes, [&](const SavedRows& some) {
       part.rows = some;
       send();
     });
@@ -667,9 +679,14 @@ void Replica::name_backup(const ServerLinks& links, const View& before, const Ou
     if (changed) {
       log::warn("[ps.view] server {} has a copy of partition {} now", to.to, options_.number);
     }
-  } catch (...) {
-    naming_ = false;
-    throw;  // the next look() finds out what stands in the store
+  } catch (const std::exception& error) {
+    // It is whole, and still gets every push: whichever view stands in the store is true. The next
+    // look() finds out.
+    log::warn(
+        "[ps.view] the store does not say whether server {} is the backup of partition {}: {}",
+        to.to,
+        options_.number,
+        error.what());
   }
   naming_ = false;
 }
@@ -687,15 +704,7 @@ void Replica::begin_save(const SaveRequest& request) {
   former.reset();  // without the lock, which its thread may wait for
   const std::unique_lock lock(mutex_);
   check_primary();
-  std::vector<SavedDense> dense;
-  for (const DenseGiven& one : request.dense) {
-    const std::span<const float> weights = one.weights.as<float>();
-    const std::span<const float> state = one.state.as<float>();
-    dense.push_back({.number = one.number,
-                     .values = {.weights = {weights.begin(), weights.end()},
-                                .state = {state.begin(), state.end()}}});
-  }
-  partition_->restore(dense);
+  partition_->restore(saved_of(request.dense));
   saved_ = {};
   auto files = std::make_shared<std::vector<ShardFile>>();
   saving_ = std::make_unique<PartitionCopy>(

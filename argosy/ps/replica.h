@@ -84,7 +84,7 @@ struct ReplicaShard {
   int shard = 0;
   uint32_t table = 0;  ///< of the rows
   SavedRows rows{};
-  std::vector<SavedDense> dense{};
+  std::vector<DenseGiven> dense{};
   auto fields() { return std::tie(partition, stream, shard, table, rows, dense); }
 };
 

@@ -40,11 +40,14 @@ std::vector<Number> part_of_rows(const std::vector<Number>& all,
 }  // namespace
 
 void for_each_part(const SavedRows& all,
-                   size_t most,
+                   size_t bytes,
                    const std::function<void(const SavedRows&)>& visit) {
   const size_t rows = std::max<size_t>(all.ids.size(), 1);
   const size_t dim = all.weights.size() / rows;
   const size_t state_size = all.state.size() / rows;
+  const size_t row_bytes = sizeof(uint64_t) + (dim + state_size) * sizeof(float);
+  constexpr size_t kWaitingBytes = sizeof(uint64_t) + sizeof(uint32_t);
+  const size_t most = std::max<size_t>(bytes / (row_bytes + kWaitingBytes), 1);
   const size_t longer = std::max(all.ids.size(), all.waiting.size());
   for (size_t number = 0; number == 0 || number * most < longer; ++number) {
     visit({.ids = part_of_rows(all.ids, 1, number, most),

@@ -21,10 +21,10 @@ struct SavedRows {
   auto fields() { return std::tie(ids, weights, state, waiting, sights, day); }
 };
 
-/// Calls `visit` with parts of them that have `most` rows and as many waiting ids at most, so that
-/// each fits into a message. Without any rows it is called once, with the day.
+/// Calls `visit` with parts of them of at most so many bytes, or of one row and one waiting id.
+/// Without any rows it is called once, with the day.
 void for_each_part(const SavedRows& all,
-                   size_t most,
+                   size_t bytes,
                    const std::function<void(const SavedRows&)>& visit);
 
 /// Copies the rows of a table as they are at one moment, a few at a time, while others change them.

@@ -158,6 +158,7 @@ void RowTable::bring_back(std::span<const uint64_t> ids) {
   if (spilled_ == nullptr) {
     return;
   }
+  to_drop_.reset();  // a plan is of rows on disk, and of the push that comes next
   std::vector<uint64_t> on_disk;
   size_t unknown = 0;
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -188,6 +189,7 @@ void RowTable::make_room(double share) {
   if (spilled_ == nullptr || share <= 0) {
     return;
   }
+  to_drop_.reset();
   const auto wanted = std::ceil(share * static_cast<double>(memory_.taken()));
   spilled_->evict(static_cast<size_t>(wanted), index_, memory_, shrinks_);
   if (memory_.is_loose()) {
@@ -311,9 +313,7 @@ size_t RowTable::bytes() const {
 }
 
 void RowTable::plan_shrink() {
-  if (to_drop_) {
-    return;
-  }
+  to_drop_.reset();
   copy_the_rest();
   std::vector<uint64_t> on_disk;
   index_.for_each([&](const RowIndex::Slot& slot) {
@@ -336,7 +336,9 @@ size_t RowTable::shrink() {
                "ps.shrink",
                "table \"{}\" keeps no shows and clicks: set SparseOptions::statistics",
                options_.name);
-  plan_shrink();
+  if (!to_drop_) {
+    plan_shrink();
+  }
   std::vector<uint64_t> dropped = *std::exchange(to_drop_, std::nullopt);
   if (!dropped.empty()) {
     spilled_->drop(dropped);

@@ -151,6 +151,10 @@ class TwoTables final {
       spilled.bring_back(ids);
       EXPECT_EQ(spilled.count_on_disk(ids), 0U);
     }
+    if (spilled.options().statistics && random_() % 4 == 0) {
+      spilled.plan_shrink();  // for a push that never came
+      spilled.bring_back(ids);
+    }
     const RowPush push{
         .ids = ids, .gradients = gradients, .shows = shows, .clicks = clicks, .lr = 0.1};
     spilled.push(push);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/ps/copy_row.h"
+#include "argosy/ps/replica.h"
 #include "argosy/ps/spill_folder.h"
 
 namespace argosy::ps {
@@ -29,6 +31,8 @@ constexpr milliseconds kInquiryOfPrimary{1000};
 constexpr std::chrono::hours kDiskPatience{1};
 /// Between two looks for a new primary.
 constexpr milliseconds kPause{10};
+/// Until the primary has seen that its backup is gone.
+constexpr milliseconds kNewView{5000};
 
 /// Adds numbers of a batch that are of one id.
 std::vector<float> by_id(const IdDeal& ids, std::span<const float> of_batch) {
@@ -214,8 +218,7 @@ rpc::Future<Result> TableClient::settled(std::optional<rpc::Future<Result>> call
     } catch (const NotPrimaryError& error) {
       why = error.what();
     } catch (const rpc::CallError& error) {
-      if (deadline.expired() ||
-          (!error.gone() && agent_.fate_of(error.worker(), kInquiryOfPrimary).empty())) {
+      if (deadline.expired() || !is_of_a_death(error)) {
         throw;  // it lives: a request that is wrong, or a deadline
       }
       why = error.what();
@@ -277,28 +280,80 @@ void TableClient::find_primary(int partition, const std::string& why, const Dead
   }
 }
 
-void TableClient::for_each_copy(
-    const std::function<void(int partition, const std::string& server)>& visit) {
-  for (int partition = 0; partition < servers(); ++partition) {
+bool TableClient::is_of_a_death(const rpc::CallError& error) {
+  if (const auto* const remote = dynamic_cast<const rpc::RemoteError*>(&error)) {
+    return remote->thrown().type == NotPrimaryError::kType;
+  }
+  return error.gone() || !agent_.fate_of(error.worker(), kInquiryOfPrimary).empty();
+}
+
+std::map<int, std::string> TableClient::fill_once(
+    const std::vector<int>& partitions,
+    const std::function<rpc::Future<void>(int partition, const std::string& server)>& ask) {
+  std::map<int, std::string> failed;
+  std::vector<std::pair<int, rpc::Future<void>>> calls;
+  const auto or_failed = [&](int partition, const std::function<void()>& work) {
+    try {
+      work();
+    } catch (const rpc::CallError& error) {
+      if (!is_of_a_death(error)) {
+        throw;
+      }
+      failed[partition] = error.what();
+    }
+  };
+  for (const int partition : partitions) {
     const View& view = known_[static_cast<size_t>(partition)];
     for (const int server : {view.primary, view.backup}) {
       if (server >= 0) {
-        visit(partition, options_.servers[static_cast<size_t>(server)]);
+        or_failed(partition, [&] {
+          calls.emplace_back(partition,
+                             ask(partition, options_.servers[static_cast<size_t>(server)]));
+        });
       }
+    }
+  }
+  for (const auto& call : calls) {
+    or_failed(call.first, [&] { call.second.wait(); });
+  }
+  return failed;
+}
+
+void TableClient::fill(
+    const std::function<rpc::Future<void>(int partition, const std::string& server)>& ask) {
+  const Deadline deadline = Deadline::after(kDiskPatience);
+  std::vector<int> partitions(static_cast<size_t>(servers()));
+  std::iota(partitions.begin(), partitions.end(), 0);
+  while (!partitions.empty()) {
+    const std::map<int, std::string> failed = fill_once(partitions, ask);
+    partitions.clear();
+    for (int partition = 0; partition < servers(); ++partition) {
+      const auto why = failed.find(partition);
+      if (why == failed.end()) {
+        known_[static_cast<size_t>(partition)] =
+            views_.get(partition);  // one died when it was done
+        continue;
+      }
+      const uint64_t before = known_[static_cast<size_t>(partition)].epoch;
+      const Deadline soon = Deadline::after(kNewView);
+      do {
+        find_primary(partition, why->second, deadline);
+      } while (known_[static_cast<size_t>(partition)].epoch == before && !soon.expired());
+      partitions.push_back(partition);
     }
   }
 }
 
 void TableClient::begin() {
-  for_each_copy([&](int partition, const std::string& server) {
+  fill([&](int partition, const std::string& server) {
     std::vector<float> values;
     for (const size_t i : dense_of_[static_cast<size_t>(partition)]) {
       values.insert(values.end(), tables_.dense[i].initial.begin(), tables_.dense[i].initial.end());
     }
-    agent_.call({server, options_.timeout},
-                "ps/begin",
-                static_cast<uint32_t>(partition),
-                rpc::Memory::view(values));
+    return agent_.call_async<void>({server, options_.timeout},
+                                   "ps/begin",
+                                   static_cast<uint32_t>(partition),
+                                   rpc::Memory::own(std::move(values)));
   });
 }
 
@@ -311,9 +366,10 @@ TableClient::Saving TableClient::begin_save(const std::string& folder,
         SaveRequest{.partition = static_cast<uint32_t>(partition), .folder = folder});
     for (const SavedDense& one : dense) {
       if (std::ranges::count(dense_of_[request.partition], one.number) > 0) {
-        request.dense.push_back({.number = one.number,
-                                 .weights = rpc::Memory::view(one.values.weights),
-                                 .state = rpc::Memory::view(one.values.state)});
+        request.dense.push_back(
+            {.number = one.number,
+             .weights = rpc::Memory::own(std::vector<float>(one.values.weights)),
+             .state = rpc::Memory::own(std::vector<float>(one.values.state))});
       }
     }
   }
@@ -349,16 +405,12 @@ std::vector<ShardFile> TableClient::Saving::wait() const {
 }
 
 void TableClient::load(const std::string& checkpoint) {
-  std::vector<rpc::Future<void>> all;
-  for_each_copy([&](int partition, const std::string& server) {
-    all.push_back(agent_.call_async<void>(
+  fill([&](int partition, const std::string& server) {
+    return agent_.call_async<void>(
         {server, kDiskPatience},
         "ps/load",
-        FolderRequest{.partition = static_cast<uint32_t>(partition), .folder = checkpoint}));
+        FolderRequest{.partition = static_cast<uint32_t>(partition), .folder = checkpoint});
   });
-  for (const rpc::Future<void>& one : all) {
-    one.wait();
-  }
 }
 
 TableClient::Seen TableClient::pull(std::span<const Rows> rows, const Dense* dense) {

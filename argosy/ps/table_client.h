@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -109,7 +110,8 @@ class TableClient final {
   /// Lets the servers write all tables as they are now into a folder that all see under this path.
   /// Returns when each has fixed the moment; pushes that follow change nothing of what is written.
   /// In kSync all servers write the same step. `dense`: what the dense parameters are, where the
-  /// workers have them and not the servers. Errors: as pull(); UsageError during a former save.
+  /// workers have them and not the servers. A former save that is not done ends with an error.
+  /// Errors: as pull().
   [[nodiscard]] Saving begin_save(const std::string& folder,
                                   const std::vector<SavedDense>& dense = {});
   /// Lets the servers read a checkpoint. One worker calls it, in place of begin().
@@ -149,8 +151,15 @@ class TableClient final {
   [[nodiscard]] int servers() const { return static_cast<int>(options_.servers.size()); }
   [[nodiscard]] ShardRange shards(int partition) const { return shards_of(partition, servers()); }
   [[nodiscard]] rpc::Target primary_of(int partition) const;
-  /// Calls `visit` with each partition and each server that has it.
-  void for_each_copy(const std::function<void(int partition, const std::string& server)>& visit);
+  /// Asks each server that has a partition, until all that have it have done so: a server's death
+  /// is then nobody's matter. Errors: CallError when no server has a partition any more.
+  void fill(const std::function<rpc::Future<void>(int partition, const std::string& server)>& ask);
+  /// The same once. Returns the partitions of servers that are gone, with the reasons.
+  [[nodiscard]] std::map<int, std::string> fill_once(
+      const std::vector<int>& partitions,
+      const std::function<rpc::Future<void>(int partition, const std::string& server)>& ask);
+  /// True for what find_primary() may mend.
+  [[nodiscard]] bool is_of_a_death(const rpc::CallError& error);
   [[nodiscard]] rpc::Memory ids_for(int partition, const IdDeal& ids);
   [[nodiscard]] RowsPushed part_of(const Gradients& all,
                                    int partition,

@@ -312,6 +312,23 @@ TEST(TableClient, HalfAsyncHoldsTheFastBack) {
   EXPECT_GE(farthest, 1) << "nobody was ahead, so nobody was held back";
 }
 
+TEST(TableClient, UpkeepIsNoStepThatHalfAsyncWaitsFor) {
+  std::barrier<> both(2);
+  TestJob::run(two_tables(),
+               {.servers = 2, .workers = 2, .mode = UpdateMode::kHalfAsync, .patience = 5s},
+               [&](TableClient& client, int worker) {
+                 client.push({});
+                 (void)rows_of(client, 0, {1});
+                 both.arrive_and_wait();
+                 if (worker == 0) {
+                   EXPECT_NO_THROW(client.set_day(1));
+                 }
+                 both.arrive_and_wait();
+                 client.push({});
+                 (void)rows_of(client, 0, {1});
+               });
+}
+
 TEST(TableClient, OtherTablesAreRefused) {
   TableSet other = two_tables();
   EXPECT_EQ(other.fingerprint(), two_tables().fingerprint());

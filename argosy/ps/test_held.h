@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <random>
@@ -18,18 +19,21 @@ namespace argosy::ps {
 constexpr size_t kHeldDim = 4;
 constexpr uint64_t kHeldRows = 200;
 
-inline TableSet held_tables() {
+/// `weights`: of the dense parameter.
+inline TableSet held_tables(size_t weights = 50) {
   TableSet all;
   all.sparse.push_back({.name = "ids", .dim = kHeldDim, .rule = adam(), .initial_range = 0.1F});
   all.sparse.push_back({.name = "counts", .dim = 1, .rule = naive(), .initial_range = 0});
-  all.dense.push_back({.name = "weight", .initial = std::vector<float>(50, 1.0F)});
+  all.dense.push_back({.name = "weight",
+                       .initial = std::vector<float>(weights, 1.0F),
+                       .rule = weights > 50 ? adam() : naive()});
   return all;
 }
 
 struct Held {
   std::array<float, kHeldRows * kHeldDim> rows;
   std::array<float, kHeldRows> counts;  ///< minus how often each row was pushed
-  std::array<float, 50> weight;
+  std::array<float, 50> weight;         ///< its last elements
   friend bool operator==(const Held&, const Held&) = default;
 };
 
@@ -51,8 +55,11 @@ inline Held held_by(TableClient& client) {
   const IdDeal ids(all);
   const std::array<TableClient::Rows, 2> wanted{
       {{.table = 0, .ids = ids, .out = held.rows}, {.table = 1, .ids = ids, .out = held.counts}}};
-  const TableClient::Dense dense{.values = {held.weight}};
+  std::vector<float> weight(client.tables().dense[0].initial.size());
+  const TableClient::Dense dense{.values = {weight}};
   client.pull(wanted, &dense);
+  std::ranges::copy_n(
+      weight.end() - std::ssize(held.weight), std::ssize(held.weight), held.weight.begin());
   return held;
 }
 
@@ -60,7 +67,10 @@ inline Held held_by(TableClient& client) {
 class HeldStep final {
  public:
   HeldStep(TableClient& client, int worker, int step)
-      : client_(client), random_(static_cast<uint64_t>(worker * 100'000 + step)), batch_(64) {
+      : client_(client),
+        random_(static_cast<uint64_t>(worker * 100'000 + step)),
+        batch_(64),
+        weight_(client.tables().dense[0].initial.size()) {
     for (uint64_t& id : batch_) {
       id = random_() % kHeldRows;
     }
@@ -79,7 +89,7 @@ class HeldStep final {
     const std::array<TableClient::Gradients, 2> pushed{
         {{.table = 0, .ids = ids(), .gradients = rows_, .lr = 0.01, .seen = seen_, .read = read_},
          {.table = 1, .ids = ids(), .gradients = ones, .lr = 1, .seen = seen_, .read = ones}}};
-    const std::vector<float> gradient(50, rows_[0]);
+    const std::vector<float> gradient(weight_.size(), rows_[0]);
     const TableClient::DenseGradients dense{
         .gradients = {gradient}, .lr = {0.01}, .seen = seen_, .read = {weight_}};
     client_.push(pushed, &dense);
@@ -99,7 +109,7 @@ class HeldStep final {
   std::optional<IdDeal> deal_{};
   TableClient::Seen seen_{};
   std::vector<float> read_{};  ///< of rows_, before they became gradients
-  std::vector<float> weight_ = std::vector<float>(50);
+  std::vector<float> weight_;
   std::vector<float> rows_ = std::vector<float>(64 * kHeldDim);
 };
 

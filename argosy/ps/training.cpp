@@ -35,8 +35,8 @@ std::string worker_name(int number) {
   return fmt::format("worker{}", number);
 }
 
-std::string done_key(int worker) {
-  return fmt::format("ps/done/{}", worker);
+std::string barrier_key(int64_t number, int worker) {
+  return fmt::format("ps/barrier/{}/{}", number, worker);
 }
 
 rpc::AgentOptions agent_options(const TrainingOptions& options) {
@@ -288,6 +288,9 @@ void ServedTraining::begin() {
     if (saver_ != nullptr) {
       saver_->go_on(steps_);
     }
+    while (agent_->store()->check({barrier_key(barriers_, options_.roles.index)}, deadline)) {
+      ++barriers_;  // of the process before it
+    }
   }
   how_->begin(checkpoint);
 }
@@ -342,6 +345,9 @@ void ServedTraining::shrink() {
                "ps.shrink",
                "no table keeps the shows and clicks by which rows are dropped: set "
                "EmbeddingOptions::statistics");
+  if (saver_ != nullptr) {
+    (void)saver_->wait();  // all rows change, and a save under way would copy them first
+  }
   wholly([&] {
     how_->send_rest();
     client_->shrink();
@@ -365,6 +371,9 @@ void ServedTraining::save(const std::string& directory) {
     return;
   }
   wholly([&] { how_->send_rest(); });
+  if (saver_ != nullptr) {
+    (void)saver_->wait();  // servers write one at a time
+  }
   TableSaver saver(*client_, directory);
   saver.go_on(steps_);
   saver.save(steps_, how_->dense(), place_);
@@ -376,10 +385,10 @@ void ServedTraining::save(const std::string& directory) {
 
 void ServedTraining::barrier() {
   check_works("barrier()");
-  const auto key = [&](int worker) { return fmt::format("ps/barrier/{}/{}", barriers_, worker); };
-  agent_->store()->set(key(options_.roles.index), "", Deadline::after(options_.timeout));
+  agent_->store()->set(
+      barrier_key(barriers_, options_.roles.index), "", Deadline::after(options_.timeout));
   for (int worker = 0; worker < options_.roles.workers; ++worker) {
-    await(key(worker), worker, options_.timeout);
+    await(barrier_key(barriers_, worker), worker, options_.timeout);
   }
   ++barriers_;
 }
@@ -408,15 +417,28 @@ void ServedTraining::stop() {
           {options_.checkpoints, {}});
     }
   }
-  agent_->store()->set(done_key(options_.roles.index), "1", Deadline::after(options_.timeout));
+  agent_->store()->set(
+      Views::done_key(options_.roles.index), "1", Deadline::after(options_.timeout));
   for (int worker = 0; worker < options_.roles.workers; ++worker) {
-    await(done_key(worker), worker, patience());
+    await(Views::done_key(worker), worker, patience());
   }
   how_->end();
   if (options_.roles.index == 0) {
     client_->stop();
   }
   agent_->shutdown(patience());
+}
+
+/// Nobody waits for it: it will not come, or makes no more steps.
+bool ServedTraining::is_out(int worker, std::chrono::milliseconds patience) {
+  rendezvous::Store& store = *agent_->store();
+  const int rank = agent_->worker(worker_name(worker)).rank;
+  try {
+    return rendezvous::is_missed(store, rank, Deadline::after(patience)) ||
+           store.check({Views::done_key(worker)}, Deadline::after(patience));
+  } catch (const TimeoutError&) {  // the store is slow at the moment
+    return false;
+  }
 }
 
 /// Waits for what a worker will set, as long as it makes steps, or may be started again.
@@ -430,8 +452,7 @@ void ServedTraining::await(const std::string& key, int worker, std::chrono::mill
       store.wait({key}, deadline.sooner(Deadline::after(kSlice)));
       return;
     } catch (const TimeoutError&) {
-      const int rank = agent_->worker(worker_name(worker)).rank;
-      if (rendezvous::is_missed(store, rank, Deadline::after(kSlice))) {
+      if (is_out(worker, kSlice)) {
         return;
       }
       if (const uint64_t now = client_->pushes_of(static_cast<uint32_t>(worker)); now != pushes) {

@@ -173,6 +173,7 @@ class ServedTraining final {
  private:
   /// Errors: UsageError on a server.
   void check_works(const char* call) const;
+  [[nodiscard]] bool is_out(int worker, std::chrono::milliseconds patience);
   [[nodiscard]] std::unique_ptr<WorkerSteps> make_steps();
   void begin();
   [[nodiscard]] std::string begin_tables();

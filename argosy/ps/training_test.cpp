@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/load.h"
+#include "argosy/checkpoint/manifest.h"
 #include "argosy/optim/lamb.h"
 #include "argosy/optim/lr_decay.h"
 #include "argosy/ps/training_test_support.h"
@@ -387,6 +389,8 @@ TEST(PsTraining, ClicksThatDoNotFitAreRefused) {
               HasSubstr("of shape [2, 3], as the ids, got f32 on cpu of [3, 2]"));
   EXPECT_THAT(text_of({.shows = torch::ones({2, 3}, at::kLong)}), HasSubstr("got i64 on cpu"));
   EXPECT_THAT(text_of({.shows = torch::ones({2, 3})}), HasSubstr("in kGeo workers send"));
+  EXPECT_THAT(text_of({.shows = torch::zeros({2, 3})}), HasSubstr("above 0, by which gradients"));
+  EXPECT_THAT(text_of({.clicks = torch::full({2, 3}, -1.0F)}), HasSubstr("0 or more, got -1"));
   EXPECT_THAT(error_text<UsageError>([&] { (void)net.words(torch::zeros({2}, at::kInt)); }),
               HasSubstr("got i32 on cpu: ids.to(torch::kInt64)"));
   training.stop();
@@ -402,7 +406,10 @@ TEST(PsTraining, TheBarrierDoesNotWaitForAWorkerThatIsGoneForGood) {
   std::atomic<bool> told = false;
   run_job(job, [&](ServedTraining& training, ServedNet& /*net*/, int worker) {
     if (worker == 1) {
-      return;  // and never calls it
+      while (!told) {  // and never calls it
+        std::this_thread::sleep_for(10ms);
+      }
+      return;
     }
     std::thread launcher([&] {
       std::this_thread::sleep_for(1s);
@@ -413,6 +420,77 @@ TEST(PsTraining, TheBarrierDoesNotWaitForAWorkerThatIsGoneForGood) {
     EXPECT_TRUE(told);
     launcher.join();
   });
+}
+
+TEST(PsTraining, AWorkerThatIsStartedAgainComesToTheBarrierThatIsNext) {
+  const std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
+  const auto with = [&](bool is_server, int index, const auto& work) {
+    ServedNet net;
+    ServedTraining training(net,
+                            by_sgd(net),
+                            {.roles = {.workers = 2, .is_server = is_server, .index = index},
+                             .mode = UpdateMode::kAsync,
+                             .timeout = 60s,
+                             .agent = {.store = store, .token = "secret"}});
+    work(training);
+  };
+  std::atomic<int> met = 0;
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] { with(true, 0, [](ServedTraining& training) { training.serve(); }); });
+  threads.emplace_back([&] {
+    with(false, 0, [&](ServedTraining& training) {
+      training.barrier();
+      training.barrier();
+      std::this_thread::sleep_for(1s);
+      met = 3;
+      training.barrier();
+      training.stop();
+    });
+  });
+  threads.emplace_back([&] {
+    with(false, 1, [&](ServedTraining& training) {
+      training.barrier();
+      training.barrier();
+    });
+    with(false, 1, [&](ServedTraining& training) {
+      training.barrier();
+      EXPECT_EQ(met, 3) << "it did not wait";
+      training.stop();
+    });
+  });
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+TEST(PsTraining, HalfAsyncWaitsForNobodyWhoIsDone) {
+  run_job({.workers = 2, .options = {.mode = UpdateMode::kHalfAsync, .staleness = 1}},
+          [](ServedTraining& training, ServedNet& net, int worker) {
+            for (int step = 0; step < (worker == 0 ? 10 : 4); ++step) {
+              (void)backward(training, net, worker, step);
+              training.step();
+            }
+            EXPECT_EQ(training.steps(), worker == 0 ? 10 : 4);
+          });
+}
+
+TEST(PsTraining, ASaveWaitsForTheOneBefore) {
+  const test::TempDir directory;
+  ServedNet net;
+  ServedTraining training(
+      net,
+      by_sgd(net),
+      {.roles = Roles::alone(), .checkpoints = (directory.path() / "often").string()});
+  const at::Tensor many = torch::arange(400'000).reshape({1, -1});
+  net.words(many).sum().backward();  // so that a save takes a while
+  training.step();
+  training.save();
+  training.save((directory.path() / "once").string());
+  training.stop();
+  for (const char* name : {"often", "once"}) {
+    EXPECT_TRUE(std::filesystem::exists(directory.path() / name / checkpoint::step_name(1)))
+        << name;
+  }
 }
 
 TEST(PsTraining, TheGivenOptimizerMakesNoStepsWhileServersMakeThem) {

@@ -56,6 +56,14 @@ bool Views::is_over() const {
   return store_->check({kOver}, Deadline::after(kStorePatience));
 }
 
+std::string Views::done_key(int worker) {
+  return fmt::format("ps/done/{}", worker);
+}
+
+bool Views::is_done(int worker) const {
+  return store_->check({done_key(worker)}, Deadline::after(kStorePatience));
+}
+
 void Views::begin(int partition, const View& view) {
   (void)store_->compare_set(key(partition), "", text_of(view), Deadline::after(kStorePatience));
 }

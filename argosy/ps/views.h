@@ -21,7 +21,7 @@ struct View {
   friend bool operator==(const View&, const View&) = default;
 };
 
-/// The views of all partitions, in the job's store. Thread-safe.
+/// The views of all partitions, and who is done, in the job's store. Thread-safe.
 class Views final {
  public:
   explicit Views(std::shared_ptr<rendezvous::Store> store) : store_(std::move(store)) {}
@@ -31,6 +31,9 @@ class Views final {
   /// Says that the training is over.
   void end();
   [[nodiscard]] bool is_over() const;
+  /// The key that a worker sets when it makes no more steps.
+  [[nodiscard]] static std::string done_key(int worker);
+  [[nodiscard]] bool is_done(int worker) const;
   /// Writes the first view, unless there is one.
   void begin(int partition, const View& view);
   /// Replaces `from` by `to`. False when it is another one by now.

@@ -9,26 +9,27 @@ bool WorkerPace::none_has_pushed() const {
   return std::ranges::all_of(workers_, [](const Worker& one) { return one.pushes == 0; });
 }
 
-void WorkerPace::count(size_t worker) {
+void WorkerPace::count(size_t worker, bool is_step) {
   Worker& one = workers_[worker];
   ++one.pushes;
+  one.steps += is_step ? 1 : 0;
   if (one.excused) {
     const uint64_t others = slowest();
     const bool has_others = others != std::numeric_limits<uint64_t>::max();
     one.excused = false;
-    give_head_start(worker, has_others && others > one.pushes ? others - one.pushes : 0);
+    give_head_start(worker, has_others && others > one.steps ? others - one.steps : 0);
   }
 }
 
-void WorkerPace::give_head_start(size_t worker, uint64_t pushes) {
-  workers_[worker].head_start = std::max(workers_[worker].head_start, pushes);
+void WorkerPace::give_head_start(size_t worker, uint64_t steps) {
+  workers_[worker].head_start = std::max(workers_[worker].head_start, steps);
 }
 
 uint64_t WorkerPace::slowest() const {
   uint64_t slowest = std::numeric_limits<uint64_t>::max();
   for (const Worker& one : workers_) {
     if (!one.excused) {
-      slowest = std::min(slowest, one.pushes + one.head_start);
+      slowest = std::min(slowest, one.place());
     }
   }
   return slowest;
@@ -38,7 +39,7 @@ uint64_t WorkerPace::apart() const {
   uint64_t fastest = 0;
   for (const Worker& one : workers_) {
     if (!one.excused) {
-      fastest = std::max(fastest, one.pushes + one.head_start);
+      fastest = std::max(fastest, one.place());
     }
   }
   return fastest - std::min(fastest, slowest());
