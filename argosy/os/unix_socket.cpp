@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -82,6 +83,9 @@ Result<UniqueFd> connect_messages(const std::string& name) {
     return fd;
   }
   const Address address(name);
+  // Where the listener's queue is full, it would wait for ever. It stays for what is sent later.
+  constexpr timeval kMostPatience{.tv_sec = 2, .tv_usec = 0};
+  ::setsockopt(fd->get(), SOL_SOCKET, SO_SNDTIMEO, &kMostPatience, sizeof kMostPatience);
   while (::connect(fd->get(), address.get(), address.size) != 0) {
     if (errno != EINTR) {
       return Failure::from_errno("connect to Unix socket " + name, errno);

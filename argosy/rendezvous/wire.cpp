@@ -100,10 +100,12 @@ std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const Tls& tls) {
                                .pem_cert_chain = tls.certificate});
 }
 
-grpc::ChannelArguments channel_arguments(const Tls& tls, const std::string& host) {
+grpc::ChannelArguments channel_arguments(const Tls& tls,
+                                         const std::string& host,
+                                         int largest_message_bytes) {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kLargestMessageBytes);
-  arguments.SetMaxSendMessageSize(kLargestMessageBytes);
+  arguments.SetMaxReceiveMessageSize(largest_message_bytes);
+  arguments.SetMaxSendMessageSize(largest_message_bytes);
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kLargestMetadataBytes);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // ranks talk to each other, never by a proxy
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);     // an add must not happen twice
@@ -174,9 +176,11 @@ Result<std::vector<std::string>> grpc_addresses(const std::string& host, uint16_
 
 std::shared_ptr<grpc::Channel> make_channel(const std::vector<std::string>& addresses,
                                             const Tls& tls,
-                                            const std::string& host) {
-  return grpc::CreateCustomChannel(
-      one_target(addresses), channel_credentials(tls), channel_arguments(tls, host));
+                                            const std::string& host,
+                                            int largest_message_bytes) {
+  return grpc::CreateCustomChannel(one_target(addresses),
+                                   channel_credentials(tls),
+                                   channel_arguments(tls, host, largest_message_bytes));
 }
 
 void sign(grpc::ClientContext& context, const std::string& token) {

@@ -54,9 +54,11 @@ void prepare_grpc();
 
 /// Returns a channel to the first family of `addresses`, which are those of `host`. It goes through
 /// no proxy and retries no call, for an add must not happen twice.
-[[nodiscard]] std::shared_ptr<grpc::Channel> make_channel(const std::vector<std::string>& addresses,
-                                                          const Tls& tls,
-                                                          const std::string& host);
+[[nodiscard]] std::shared_ptr<grpc::Channel> make_channel(
+    const std::vector<std::string>& addresses,
+    const Tls& tls,
+    const std::string& host,
+    int largest_message_bytes = kLargestMessageBytes);
 /// Adds what Admission asks for.
 void sign(grpc::ClientContext& context, const std::string& token);
 [[nodiscard]] gpr_timespec to_grpc(const Deadline& deadline);

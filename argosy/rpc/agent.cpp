@@ -16,6 +16,7 @@
 #include "argosy/os/crash_handler.h"
 #include "argosy/rendezvous/host_card.h"
 #include "argosy/rendezvous/join.h"
+#include "argosy/rpc/errors.h"
 #include "argosy/rpc/meeting.h"
 #include "argosy/rpc/peer.h"
 #include "argosy/rpc/server.h"
@@ -138,19 +139,37 @@ class Agent::Impl final {
                                  const std::string& function,
                                  Parcel arguments,
                                  Peer::Kind kind) {
-    const std::shared_ptr<Peer> peer = this->peer(to);
+    const Deadline deadline = deadline_of(to);
     std::shared_ptr<Pending> call =
-        peer->start(function, std::move(arguments), deadline_of(to), kind);
+        peer(to, deadline)->start(function, std::move(arguments), deadline, kind);
     remember(call);
     return call;
   }
 
   Draft allocate(const Target& to, size_t bytes) {
-    return peer(to)->allocate(bytes, deadline_of(to));
+    const Deadline deadline = deadline_of(to);
+    return peer(to, deadline)->allocate(bytes, deadline);
   }
 
-  std::shared_ptr<Peer> peer(const Target& to) {
-    const int rank = to.rank >= 0 ? to.rank : rank_of(to.name);
+  std::shared_ptr<Peer> peer(const Target& to, const Deadline& deadline) {
+    try {
+      return looked_up(to, deadline.sooner(Deadline::after(kStorePatience)));
+    } catch (const TimeoutError& error) {
+      const std::string whom = to.rank >= 0 ? fmt::format("of rank {}", to.rank) : to.name;
+      throw CallError("rpc.call",
+                      fmt::format("the job's store does not say where worker \"{}\" is: {}",
+                                  whom,
+                                  without_place(error.what())),
+                      {.op = "rpc"},
+                      whom,
+                      CallOutcome::kRefused);
+    }
+  }
+
+  /// From the store, where it is not known.
+  std::shared_ptr<Peer> looked_up(const Target& to,
+                                  const Deadline& deadline = Deadline::after(kStorePatience)) {
+    const int rank = to.rank >= 0 ? to.rank : rank_of(to.name, deadline);
     {
       const std::lock_guard lock(mutex_);
       ARGOSY_CHECK(
@@ -161,7 +180,7 @@ class Agent::Impl final {
       }
       known.next_look = Deadline::after(kLookForSuccessor);
     }
-    wire::Card card = meeting_->card(rank, Deadline::after(kStorePatience));
+    wire::Card card = meeting_->card(rank, deadline);
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Peer>& peer = peers_[rank].peer;
     if (peer == nullptr || card.incarnation() > peer->card().incarnation()) {
@@ -170,7 +189,9 @@ class Agent::Impl final {
     return peer;
   }
 
-  std::string fate_of(const Target& to, milliseconds patience) { return peer(to)->fate(patience); }
+  std::string fate_of(const Target& to, milliseconds patience) {
+    return looked_up(to)->fate(patience);
+  }
   [[nodiscard]] bool rejoined() const { return meeting_->rejoined(); }
   [[nodiscard]] std::shared_ptr<rendezvous::Store> store() const { return joined_.store; }
 
@@ -205,14 +226,14 @@ class Agent::Impl final {
     return card;
   }
 
-  int rank_of(const std::string& name) {
+  int rank_of(const std::string& name, const Deadline& deadline) {
     {
       const std::lock_guard lock(mutex_);
       if (const auto known = ranks_.find(name); known != ranks_.end()) {
         return known->second;
       }
     }
-    const int rank = meeting_->rank_of(name, Deadline::after(kStorePatience));
+    const int rank = meeting_->rank_of(name, deadline);
     const std::lock_guard lock(mutex_);
     return ranks_[name] = rank;
   }
@@ -311,10 +332,10 @@ Draft Agent::allocate(const Target& to, size_t bytes) {
 }
 
 WorkerInfo Agent::worker(const std::string& name) {
-  return info_of(impl_->peer(name)->card());
+  return info_of(impl_->looked_up(name)->card());
 }
 WorkerInfo Agent::worker(int rank) {
-  return info_of(impl_->peer(rank)->card());
+  return info_of(impl_->looked_up(rank)->card());
 }
 std::vector<WorkerInfo> Agent::workers() {
   std::vector<WorkerInfo> all;

@@ -17,6 +17,8 @@
 #include "argosy/base/error.h"
 #include "argosy/rendezvous/store.h"
 
+#include "tests/support/looked_at_store.h"
+
 namespace argosy::rpc {
 namespace {
 
@@ -24,13 +26,34 @@ using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+/// A type of a program's own, whose Codec throws what it likes.
+struct Picky {
+  int64_t value = 0;
+};
+
+}  // namespace
+
+template <>
+struct Codec<Picky> {
+  static void put(Writer& writer, const Picky& one) { Codec<int64_t>::put(writer, one.value); }
+  static Picky take(Reader& reader) {
+    if (Codec<int64_t>::take(reader) == 13) {
+      throw std::invalid_argument("not 13");
+    }
+    return {};
+  }
+};
+
+namespace {
+
 /// Workers of one job as threads of this process; all serve the same functions.
 class Job {
  public:
   explicit Job(int size, const Functions& functions, const AgentOptions& options = {}) {
     agents.resize(static_cast<size_t>(size));
     std::vector<std::thread> threads;
-    const std::shared_ptr<rendezvous::Store> store = rendezvous::in_process_store();
+    const std::shared_ptr<rendezvous::Store> store =
+        options.store != nullptr ? options.store : rendezvous::in_process_store();
     for (int rank = 0; rank < size; ++rank) {
       threads.emplace_back([&, rank] {
         AgentOptions mine = options;
@@ -220,6 +243,64 @@ TEST_P(Agents, ARefusalSaysWhyAndThatNothingRan) {
               HasSubstr("expected a rank from 0 to 1, got 2"));
 }
 
+TEST_P(Agents, ArgumentsThatAProgramCannotReadAreRefused) {
+  Functions functions = arithmetic();
+  functions.serve("picky", [](Picky /*one*/) {});
+  functions.serve("quick and picky", [](Picky /*one*/) {}, {.quick = true});
+  Job job = make(2, functions);
+  for (const char* name : {"picky", "quick and picky"}) {
+    const auto call = [&] { job[0].call({1, 5s}, name, Picky{13}); };
+    EXPECT_EQ(outcome_of(call), CallOutcome::kRefused) << name;
+    EXPECT_THAT(text_of(call), HasSubstr("its arguments cannot be read: not 13"));
+    EXPECT_EQ(job[0].call<double>(1, "scaled", 1.0, 2.0), 2) << "the worker is well";
+  }
+}
+
+TEST_P(Agents, TextsNeedNotBeUtf8) {
+  Functions functions = arithmetic();
+  functions.serve("caf\xe9", [] { throw std::runtime_error("no file caf\xe9"); });
+  Job job = make(2, functions);
+  try {
+    job[0].call(1, "caf\xe9");
+    FAIL();
+  } catch (const RemoteError& error) {
+    EXPECT_EQ(error.thrown().text, "no file caf\xe9");
+  }
+}
+
+TEST_P(Agents, ValuesTravelWhateverTheirSize) {
+  Functions functions = arithmetic();
+  functions.serve("same", [](const std::vector<double>& all) { return all; });
+  Job job = make(2, functions);
+  const std::vector<double> large(6'000'000, 1.5);  // more than the store takes
+  EXPECT_EQ(job[0].call<std::vector<double>>(1, "same", large), large);
+}
+
+TEST_P(Agents, ACallThatIsLateHurtsNoOther) {
+  std::promise<Later<int>> began;
+  Functions functions = arithmetic();
+  functions.serve("later", [&] {
+    Later<int> later;
+    began.set_value(later);
+    return later;
+  });
+  functions.serve("size", [](const std::vector<double>& all) { return all.size(); });
+  Job job = make(2, functions);
+  const Future<int> other = job[0].call_async<int>(1, "later");
+  Later<int> later = began.get_future().get();
+  const std::vector<double> large(3'000'000);
+  for (const auto patience : {1ms, 10ms, 20ms, 30ms}) {  // while it is packed, or sent
+    try {
+      EXPECT_EQ(job[0].call<size_t>({1, patience}, "size", large), large.size());
+    } catch (const CallError& error) {
+      EXPECT_NE(error.outcome(), CallOutcome::kDone);
+    }
+  }
+  EXPECT_EQ(job[0].call<double>(1, "scaled", 1.0, 2.0), 2);
+  later.set(3);
+  EXPECT_EQ(other.wait(), 3);
+}
+
 TEST_P(Agents, MemoryTravelsWhateverItsSize) {
   Job job = make(2, arithmetic());
   for (const size_t size :
@@ -368,6 +449,32 @@ TEST_P(Agents, ALaterWithoutAResultFailsItsCall) {
               HasSubstr("let go of its result before it was there"));
 }
 
+/// Answers nothing while it is slow.
+class SlowStore final : public test::LookedAtStore {
+ public:
+  using LookedAtStore::LookedAtStore;
+  std::string get(const std::string& key, const Deadline& by) override {
+    if (slow) {
+      std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(by.remaining(), 20s));
+      throw TimeoutError("rendezvous.get", "no answer");
+    }
+    return LookedAtStore::get(key, by);
+  }
+  std::atomic<bool> slow = false;
+};
+
+TEST(SlowStores, KeepNoCallBeyondItsDeadline) {
+  const auto store = std::make_shared<SlowStore>(rendezvous::in_process_store(), [] {});
+  Job job(2, arithmetic(), {.store = store});
+  store->slow = true;
+  const auto begin = Deadline::Clock::now();
+  const auto call = [&] { (void)job[0].call<double>({"worker1", 300ms}, "scaled", 1.0, 2.0); };
+  EXPECT_EQ(outcome_of(call), CallOutcome::kRefused);
+  EXPECT_LT(Deadline::Clock::now() - begin, 10s);
+  store->slow = false;
+  EXPECT_EQ(job[0].call<double>("worker1", "scaled", 1.0, 2.0), 2);
+}
+
 TEST_P(Agents, MoreCallsThanMayWaitAreRefused) {
   std::latch go(1);
   Functions functions;
@@ -445,6 +552,14 @@ TEST_P(Agents, ManyThreadsCallAtOnce) {
     thread.join();
   }
   EXPECT_EQ(wrong, 0);
+}
+
+TEST(Functions, ThatSendStreamsAreNotQuick) {
+  Functions functions;
+  EXPECT_THAT(text_of([&] {
+                functions.serve("rows", [](Stream<int>& out) { out.put(1); }, {.quick = true});
+              }),
+              HasSubstr("so it cannot be quick"));
 }
 
 TEST_P(Agents, AStreamIsNoSingleResult) {

@@ -14,4 +14,9 @@ std::string_view name_of(CallOutcome outcome) {
   return "";
 }
 
+std::string without_place(const std::string& text) {
+  const size_t end = text.starts_with('[') ? text.find("] ") : std::string::npos;
+  return end == std::string::npos ? text : text.substr(end + 2);
+}
+
 }  // namespace argosy::rpc

@@ -16,6 +16,9 @@ enum class CallOutcome {
 };
 [[nodiscard]] std::string_view name_of(CallOutcome outcome);
 
+/// Returns what an error says, "[place] text", without its place; another text as it is.
+[[nodiscard]] std::string without_place(const std::string& text);
+
 /// A call brought no result: the worker is gone, refused it, or did not answer in time.
 class CallError : public CommError {
  public:

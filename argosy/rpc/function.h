@@ -15,6 +15,7 @@
 #include "argosy/base/deadline.h"
 #include "argosy/base/error.h"
 #include "argosy/rpc/codec.h"
+#include "argosy/rpc/errors.h"
 #include "argosy/rpc/memory.h"
 #include "argosy/rpc/parcel.h"
 
@@ -219,9 +220,8 @@ T take_argument(Reader& reader, int& number) {
   try {
     return Codec<T>::take(reader);
   } catch (const UsageError& error) {
-    const std::string text = error.what();
     throw UsageError("rpc.value",
-                     fmt::format("argument {}: {}", number, text.substr(text.find("] ") + 2)));
+                     fmt::format("argument {}: {}", number, without_place(error.what())));
   }
 }
 
@@ -262,8 +262,13 @@ Handler handler_of(F function, FunctionSignature<Result, Arguments...> /*rest*/)
     try {
       arguments.emplace(take_arguments<Sent<Arguments>...>(parcel));
     } catch (const UsageError& error) {
-      const std::string text = error.what();
-      answer->refuse(text.substr(text.find("] ") + 2));
+      answer->refuse(without_place(error.what()));
+      return;
+    } catch (const std::exception& error) {  // of a Codec of the program, or no memory
+      answer->refuse(fmt::format("its arguments cannot be read: {}", error.what()));
+      return;
+    } catch (...) {
+      answer->refuse("its arguments cannot be read");
       return;
     }
     try {

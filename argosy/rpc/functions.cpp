@@ -6,6 +6,10 @@ namespace argosy::rpc {
 
 void Functions::add(const std::string& name, Served function) {
   ARGOSY_CHECK(!name.empty(), "rpc.serve", "a function needs a name");
+  ARGOSY_CHECK(!function.options.quick || function.sends != Sends::kStream,
+               "rpc.serve",
+               "function \"{}\" sends a stream, so it cannot be quick: it waits for its reader",
+               name);
   auto served = std::make_shared<const Served>(std::move(function));
   const std::lock_guard lock(state_->mutex);
   const bool added = state_->all.try_emplace(name, std::move(served)).second;

@@ -32,6 +32,11 @@ Result<os::UniqueFd> land(const std::string& socket,
   if (!fd.ok()) {
     return fd;
   }
+  // Its owner may be gone, and anybody may have taken the name since.
+  const Result<uid_t> user = os::user_of_peer(fd->get());
+  if (!user.ok() || *user != ::geteuid()) {
+    return Failure{"another user listens at " + socket};
+  }
   if (Status sent = os::send_message(fd->get(), hello, fds); !sent.ok()) {
     return std::move(sent).failure();
   }

@@ -141,7 +141,7 @@ std::optional<uint64_t> Lane::put(Kind kind,
         return std::nullopt;
       }
     }
-    if (deadline.expired()) {
+    if (deadline.expired() || is_abandoned()) {
       return std::nullopt;
     }
     std::this_thread::sleep_for(kPause);  // 256 KiB of frames wait to be read

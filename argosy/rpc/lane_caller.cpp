@@ -1,6 +1,7 @@
 #include "argosy/rpc/lane_caller.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <unordered_map>
 #include <utility>
@@ -16,7 +17,7 @@ namespace argosy::rpc {
 class LaneCaller::State final : public std::enable_shared_from_this<State> {
  public:
   /// How the lane has ended.
-  enum class End { kHere, kGoodbye, kDeath };
+  enum class End { kHere, kGoodbye, kDeath, kBroken };
 
   explicit State(std::unique_ptr<Lane> lane) : lane_(std::move(lane)) {}
 
@@ -29,6 +30,8 @@ class LaneCaller::State final : public std::enable_shared_from_this<State> {
   void run();
   /// Ends the calls that run.
   void close(End how);
+  /// Lets run() end them, because one side does not know any more what the other has.
+  void break_lane();
 
  private:
   /// Returns the call if the frame has ended it. Whoever reads drops it later: it may be the last
@@ -38,6 +41,7 @@ class LaneCaller::State final : public std::enable_shared_from_this<State> {
   void guarded(Read read);
 
   const std::unique_ptr<Lane> lane_;
+  std::atomic<bool> broken_ = false;
   std::mutex mutex_;
   std::unordered_map<uint64_t, std::shared_ptr<Call>> calls_{};
   uint64_t last_ = 0;
@@ -62,10 +66,15 @@ class LaneCaller::Call final : public MadeCall {
     request.set_patience_ms(static_cast<uint64_t>(deadline().remaining().count()));
     {
       const std::lock_guard lock(mutex_);
-      offers_ = std::move(leaving.offers());
+      if (!ended_) {  // else `leaving` takes them back, while the line is there
+        offers_ = std::move(leaving.offers());
+      }
     }
-    const Lane::Sent sent = state_->lane().send(
-        Lane::Kind::kRequest, id, request.SerializeAsString(), leaving.apart(), deadline());
+    Lane::Sent sent;
+    if (!deadline().expired()) {
+      sent = state_->lane().send(
+          Lane::Kind::kRequest, id, request.SerializeAsString(), leaving.apart(), deadline());
+    }
     if (sent.is_whole()) {
       sent_.store(*sent.end, std::memory_order_release);
       return;
@@ -82,7 +91,7 @@ class LaneCaller::Call final : public MadeCall {
     }
     state_->forget(id);
     if (sent.begun) {
-      state_->lane().give_up();  // the worker has half of it
+      take_back(id);
     }
   }
 
@@ -132,19 +141,31 @@ class LaneCaller::Call final : public MadeCall {
   void break_off(State::End how) {
     const uint64_t sent = sent_.load(std::memory_order_acquire);
     // A worker that has ended the lane, or is dead, reads nothing more.
-    const bool unread = how != State::End::kHere && sent != 0 && !state_->lane().has_read(sent);
+    const bool gone = how == State::End::kGoodbye || how == State::End::kDeath;
+    const bool unread = gone && sent != 0 && !state_->lane().has_read(sent);
     const std::lock_guard lock(mutex_);
     if (ended_) {
       return;
     }
-    const auto code =
-        how == State::End::kDeath ? grpc::StatusCode::UNAVAILABLE : grpc::StatusCode::CANCELLED;
-    end_with({.status = {code, "its process is gone"},
+    const bool is_down = how == State::End::kDeath || how == State::End::kBroken;
+    end_with({.status = {is_down ? grpc::StatusCode::UNAVAILABLE : grpc::StatusCode::CANCELLED,
+                         how == State::End::kBroken ? "what came through shared memory is not whole"
+                                                    : "its process is gone"},
               .unread = unread,
               .cancelled = how == State::End::kHere});
   }
 
  private:
+  /// The worker drops the half that it has. Without room for that word the lane is lost.
+  void take_back(uint64_t id) {
+    constexpr std::chrono::milliseconds kPatience{200};
+    const Lane::Sent word =
+        state_->lane().send(Lane::Kind::kCancel, id, "", {}, Deadline::after(kPatience));
+    if (!word.is_whole()) {
+      state_->break_lane();
+    }
+  }
+
   void stop(NoAnswer why) {
     {
       const std::lock_guard lock(mutex_);
@@ -222,7 +243,15 @@ void LaneCaller::State::run() {
       }
     });
   }
-  close(lane_->is_closed_here() ? End::kHere : lane_->said_goodbye() ? End::kGoodbye : End::kDeath);
+  close(broken_                   ? End::kBroken
+        : lane_->is_closed_here() ? End::kHere
+        : lane_->said_goodbye()   ? End::kGoodbye
+                                  : End::kDeath);
+}
+
+void LaneCaller::State::break_lane() {
+  broken_ = true;
+  lane_->give_up();
 }
 
 template <typename Read>
@@ -231,7 +260,7 @@ void LaneCaller::State::guarded(Read read) {
     read();
   } catch (const std::exception& error) {
     log::warn("[rpc.lane] a worker of this host sent what cannot be: {}", error.what());
-    lane_->give_up();
+    break_lane();
   }
 }
 
@@ -258,7 +287,9 @@ LaneCaller::LaneCaller(std::unique_ptr<Lane> lane)
 
 /// The last call that holds the peer may end in the lane's own thread.
 LaneCaller::~LaneCaller() {
-  state_->close(State::End::kHere);
+  if (!state_->lane().is_closed_here()) {  // else its thread ends the calls, and knows why
+    state_->close(State::End::kHere);
+  }
   if (thread_.get_id() == std::this_thread::get_id()) {
     thread_.detach();
   } else {

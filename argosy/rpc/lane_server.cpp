@@ -8,6 +8,7 @@
 
 #include "argosy/base/log.h"
 #include "argosy/base/thread_pool.h"
+#include "argosy/rpc/errors.h"
 
 namespace argosy::rpc {
 
@@ -83,8 +84,9 @@ class LaneServer::Call final : public ServedCall {
     if (ended_.exchange(true)) {
       return;
     }
-    const Lane::Sent sent = state_->lane().send(kind, id_, message, apart, expiry());
-    if (sent.begun && !sent.is_whole()) {
+    const Deadline until = expiry();
+    const Lane::Sent sent = state_->lane().send(kind, id_, message, apart, until);
+    if (sent.begun && !sent.is_whole() && !until.expired()) {
       state_->lane().give_up();  // half an answer: the caller would wait for the rest
     }
   }
@@ -172,9 +174,8 @@ std::shared_ptr<LaneServer::Call> LaneServer::State::take_part(const Ring::Frame
     call->begin(std::move(request), std::move(part->second).memories(), line_);
   } catch (const std::exception& error) {
     arriving_.erase(part);
-    const std::string text = error.what();
     std::make_shared<Call>(shared_from_this(), frame.call, Deadline::after(std::chrono::seconds(1)))
-        ->refuse(text.substr(text.find("] ") + 2));
+        ->refuse(without_place(error.what()));
     return nullptr;
   }
   arriving_.erase(part);

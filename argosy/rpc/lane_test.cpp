@@ -242,6 +242,20 @@ TEST(Lane, AFullRingHoldsTheWriterUntilItsDeadline) {
   EXPECT_FALSE(pair.caller->send(Kind::kRequest, 3, frame, {}, Deadline::after(0ms)).begun);
 }
 
+TEST(Lane, NobodyWaitsForRoomBehindAReaderThatIsGone) {
+  Pair pair = make_lane();
+  const std::vector<std::byte> bytes(3 * Ring::kBytes);
+  std::thread death([&] {
+    std::this_thread::sleep_for(100ms);
+    pair.server.reset();
+  });
+  const std::vector<Memory> apart{Memory::view(bytes)};
+  const auto begin = Deadline::Clock::now();
+  EXPECT_FALSE(pair.caller->send(Kind::kRequest, 1, "", apart, Deadline::after(60s)).is_whole());
+  EXPECT_LT(Deadline::Clock::now() - begin, 30s);
+  death.join();
+}
+
 // -- Arriving
 
 Ring::Frame frame_of(Kind kind, const std::string& bytes) {

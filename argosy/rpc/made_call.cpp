@@ -34,9 +34,8 @@ const Parcel& MadeCall::result() {
 }
 
 std::exception_ptr MadeCall::misread(const std::string& why) const {
-  const std::string text = why.substr(why.find("] ") + 2);
   return peer_->error(
-      function_, CallOutcome::kDone, false, "its result is of another type: " + text);
+      function_, CallOutcome::kDone, false, "its result is of another type: " + without_place(why));
 }
 
 wire::Request MadeCall::request(Parcel& arguments, Leaving& leaving) const {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -33,11 +34,15 @@ constexpr milliseconds kLongestSlice{200};
 /// Values of a stream that wait here, before the worker has to wait.
 constexpr size_t kWindow = 16;
 
-std::shared_ptr<grpc::Channel> channel_to(const wire::Card& card, const rendezvous::Tls& tls) {
+std::shared_ptr<grpc::Channel> channel_to(const wire::Card& card, const CallerOptions& options) {
   net::prepare_grpc();
   const auto addresses = net::grpc_addresses(card.host(), static_cast<uint16_t>(card.port()))
                              .or_throw<RendezvousError>("rpc.connect");
-  return net::make_channel(addresses, tls, card.host());
+  constexpr size_t kMost = std::numeric_limits<int>::max();
+  return net::make_channel(addresses,
+                           options.tls,
+                           card.host(),
+                           static_cast<int>(std::min(options.largest_call_bytes, kMost)));
 }
 
 }  // namespace
@@ -201,7 +206,7 @@ class Peer::GrpcCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, gr
 Peer::Peer(wire::Card card, std::shared_ptr<const CallerOptions> options)
     : card_(std::move(card)),
       options_(std::move(options)),
-      channel_(channel_to(card_, options_->tls)),
+      channel_(channel_to(card_, *options_)),
       stub_(channel_) {}
 
 std::string Peer::described() const {

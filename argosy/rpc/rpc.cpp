@@ -1,5 +1,7 @@
 #include "argosy/rpc/rpc.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -27,9 +29,16 @@ std::unique_ptr<Agent> take_agent() {
   return std::move(process().agent);
 }
 
-/// Registered when the first agent is there, so it runs before what gRPC has registered.
+/// Registered when the first agent is there, so it runs before what gRPC has registered. A child
+/// that was forked since shares the lanes of its parent, and has none of its threads.
 void leave_at_exit() {
-  static const int registered = std::atexit([] { take_agent().reset(); });
+  static const pid_t owner = ::getpid();
+  static const int registered = std::atexit([] {
+    std::unique_ptr<Agent> agent = take_agent();
+    if (::getpid() != owner) {
+      (void)agent.release();
+    }
+  });
   (void)registered;
 }
 

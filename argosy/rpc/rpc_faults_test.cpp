@@ -1,4 +1,5 @@
 // Workers as processes of their own, which die.
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -206,6 +207,30 @@ TEST_P(Ways, AnEndWithoutShutdownIsAGoodbye) {
   EXPECT_TRUE(outcomes[0].ok()) << test::describe(outcomes[0]);
   EXPECT_EQ(outcomes[1].exit_code, 0);
   EXPECT_EQ(outcomes[1].signal, 0) << test::describe(outcomes[1]);
+}
+
+TEST_P(Ways, AForkedChildThatEndsDoesNotLeaveForItsParent) {
+  const test::OwnedPort port;
+  test::run_ranks(
+      2,
+      [&](int rank) {
+        join(rank, 2, port);
+        open_lane(1 - rank);
+        const pid_t child = ::fork();
+        if (child == 0) {
+          std::exit(0);  // NOLINT(concurrency-mt-unsafe): with what is registered for it
+        }
+        int status = -1;
+        const Deadline deadline = Deadline::after(20s);
+        while (::waitpid(child, &status, WNOHANG) == 0 && !deadline.expired()) {
+          std::this_thread::sleep_for(10ms);
+        }
+        EXPECT_FALSE(deadline.expired()) << "the child waits for threads of its parent";
+        ::kill(child, SIGKILL);
+        EXPECT_EQ(rpc_sync<double>(1 - rank, "add", 1, 2), 3);
+        shutdown();
+      },
+      kProcesses);
 }
 
 TEST(RpcProcesses, SpeakTls) {

@@ -98,8 +98,7 @@ class Server::GrpcCall final : public grpc::ServerGenericBidiReactor, public Ser
     try {
       take();
     } catch (const std::exception& error) {
-      const std::string text = error.what();
-      refuse(text.substr(text.find("] ") + 2));
+      refuse(without_place(error.what()));
     }
   }
 

@@ -125,6 +125,9 @@ bool SharedLine::add_segment(size_t bytes) {
 }
 
 std::shared_ptr<SharedLine::Block> SharedLine::make_block(size_t bytes, const Deadline& expires) {
+  if (bytes > most_bytes_) {  // before it is rounded
+    return nullptr;
+  }
   const size_t whole = rounded(bytes) + sizeof(Header);
   const std::lock_guard lock(mutex_);
   for (size_t number = 0;; ++number) {

@@ -1,9 +1,16 @@
 #include "argosy/rpc/shared_line.h"
 
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <future>
+#include <string>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -17,6 +24,7 @@ namespace argosy::rpc {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::HasSubstr;
 
 constexpr size_t kMost = size_t{256} << 20;
 
@@ -105,6 +113,12 @@ TEST(SharedLine, AMemoryIsOfferedOnce) {
   EXPECT_EQ(ends.reader->offer(memory), nullptr) << "it is no block of that side";
 }
 
+TEST(SharedLine, NoSizeIsTooLargeToBeRefused) {
+  const Ends ends = make_line();
+  EXPECT_FALSE(ends.writer->allocate(SIZE_MAX, Deadline::after(60s)).has_value());
+  EXPECT_FALSE(ends.writer->allocate(SIZE_MAX - 70, Deadline::after(60s)).has_value());
+}
+
 TEST(SharedLine, MoreThanMayBeSharedIsNot) {
   const Ends ends = make_line(size_t{100} << 20);
   EXPECT_TRUE(ends.writer->allocate(size_t{30} << 20, Deadline::after(60s)));
@@ -130,6 +144,43 @@ TEST(Landing, ALineIsFoundByItsName) {
   EXPECT_EQ(landing.line("one"), theirs);
   const auto block = mine->offer(draft_of(*mine, 64).finish());
   EXPECT_EQ(theirs->claim(block->place(), 64).size(), 64U);
+}
+
+TEST(Landing, NothingIsToldToAListenerOfAnotherUser) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "another user is root's to be";
+  }
+  constexpr uid_t kNobody = 65534;
+  const std::string name = "argosy/rpc/squatted/" + std::to_string(::getpid());
+  ASSERT_EQ(::seteuid(kNobody), 0);
+  const auto squatter = os::MessageListener::listen(name).or_throw<Error>("test");
+  ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_THAT(connect_line(name, "secret", "id", kMost).failure().what,
+              HasSubstr("another user listens"));
+  EXPECT_FALSE(connect_lane(name, "secret", "id").ok());
+}
+
+/// Whoever comes to a listener waits there until it is let in, also when it has gone.
+TEST(Landing, AFullQueueLetsNobodyWaitForEver) {
+  const Landing landing(kMost);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  landing.socket().copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
+  const auto size =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + landing.socket().size());
+  for (int i = 0; i < 100'000; ++i) {
+    const os::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+      ASSERT_EQ(errno, EAGAIN);
+      break;
+    }
+  }
+  std::promise<bool> connected;
+  std::thread([&connected, name = landing.socket(), secret = landing.secret()] {
+    connected.set_value(connect_line(name, secret, "one", kMost).ok());
+  }).detach();
+  std::future<bool> result = connected.get_future();
+  ASSERT_EQ(result.wait_for(20s), std::future_status::ready);
+  EXPECT_FALSE(result.get());
 }
 
 TEST(Landing, WhoDoesNotKnowTheSecretHasNoLine) {

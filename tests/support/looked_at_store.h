@@ -12,7 +12,7 @@
 namespace argosy::test {
 
 /// Another store, which calls `before_look` each time it is asked who is present or gone.
-class LookedAtStore final : public rendezvous::Store {
+class LookedAtStore : public rendezvous::Store {
  public:
   LookedAtStore(std::shared_ptr<Store> inner, std::function<void()> before_look)
       : inner_(std::move(inner)), before_look_(std::move(before_look)) {}
