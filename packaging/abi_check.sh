@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Says whether programs that were compiled with an earlier release run with the present library:
 #   packaging/abi_check.sh EARLIER PRESENT OUT
-# EARLIER and PRESENT are folders with the packages libargosy0 and libargosy-dev. Where EARLIER is empty, those of the
-# last tag before this commit are built, and kept in OUT. OUT/report names what of the library's symbols and of the
-# headers' types is gone or has changed (abidiff). Fails if something has, and both promise the same: the soname, and
-# until 1.0 the minor version. Needs what scripts/install_deps.sh abi names. See docs/design/packages.md.
+# EARLIER and PRESENT are folders with the packages libargosy0 and libargosy-dev; of EARLIER, a release's for several
+# systems, those of PRESENT's system are taken. Where EARLIER is empty, those of the last tag before this commit are
+# built, and kept in OUT. OUT/report names what of the library's symbols and of the headers' types is gone or has
+# changed (abidiff). Fails if something has, and both promise the same: the soname, and until 1.0 the minor version.
+# Needs what scripts/install_deps.sh abi names. See docs/design/packages.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 die() { echo "argosy: $*" >&2; exit 1; }
@@ -33,11 +34,12 @@ fi
 
 # unpack SIDE FOLDER: in $scratch/SIDE the packages, and surface.so with the debugging information of all types
 declare -A promise
+system=$(basename -a "$2"/libargosy0_*.deb | sed -n 's/.*\(~deb[0-9]*\).*/\1/p')
 unpack() {
   local side=$scratch/$1 package deb version soname
   for package in libargosy0 libargosy-dev; do
-    deb=("$2/${package}_"*.deb)
-    [[ ${#deb[@]} -eq 1 && -f ${deb[0]} ]] || die "expected one package $package in $2"
+    deb=("$2/${package}_"*"$system"*.deb)
+    [[ ${#deb[@]} -eq 1 && -f ${deb[0]} ]] || die "expected one package ${package}_…$system… in $2"
     dpkg-deb -x "${deb[0]}" "$side"
   done
   version=$(dpkg-deb -f "${deb[0]}" Version)
