@@ -577,7 +577,7 @@ TEST_F(SpilledTables, AWorkerWhosePushMeetsAFullDiskHearsOfIt) {
                            .mode = UpdateMode::kAsync,
                            .memory_limit = 1,
                            .spill_directory = small.path(),
-                           .patience = std::chrono::seconds(3)};
+                           .patience = std::chrono::seconds(20)};  // RocksDB takes up to 15 s
   TestJob::run(tables, options, [&small](TableClient& client, int /*worker*/) {
     const std::vector<float> ones(500 * 200, 1.0F);
     Numbers ids(500);
