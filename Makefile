@@ -124,14 +124,14 @@ torch: deps-torch ## PyTorch's backend "argosy" for pip, in build/packages; comp
 paddle: deps-torch ## Paddle's process groups over Argosy for pip, in build/packages; compiled where it is installed
 	@packaging/python_backend.sh paddle build/packages
 
-torch-tests: torch ## PyTorch's own tests on Gloo and on the backend "argosy", compared, in build/torch-tests: PEERS=<python>
+torch-tests: torch $(if $(PEERS),,peers) ## PyTorch's own tests on Gloo and on the backend "argosy", compared, in build/torch-tests: PEERS=<python>
 	@tests/torch/run.sh "$(or $(PEERS),.venv-peers/bin/python)" build/packages/argosy_torch-$(VERSION).tar.gz build/torch-tests
 
 release: deb bundle wheel torch paddle image ## All packages with checksums and an SBOM each, in build/release-files
 	@packaging/deb.sh build/deb-trixie trixie
 	@packaging/release.sh build/packages build/image build/release-files build/deb build/deb-trixie
 
-release-check: deb-check bundle-check wheel-check image-check slurm-check reproduce ## Try all packages in bare roots, and see that they can be built again to the bit (root; half an hour)
+release-check: deb-check bundle-check wheel-check image-check slurm-check torch-tests reproduce ## Try all packages in bare roots, run PyTorch's own tests, and build again to the bit (root; three quarters of an hour)
 	@packaging/root.sh trixie build/deb-trixie -- /mnt/source/packaging/try_deb.sh /mnt
 
 reproduce: deps-deb deps-wheel ## Build Debian's packages and the wheel in another folder and compare them to the bit
