@@ -8,6 +8,7 @@ fail() { echo "bundle: $*" >&2; exit 1; }
 bundle=$(echo "$folder"/argosy-*-linux-x86_64.tar.zst)
 [[ -f $bundle ]] || fail "there is no bundle in $folder, or there are several: make bundle"
 apt-get -qq update
+# What the README says that it needs: zstd, which tar calls. The other one is for the walk.
 apt-get -qq install -y --no-install-recommends zstd iproute2 >/dev/null 2>&1
 glibc=$(ldd --version | sed -n '1s/.* //p')
 builds=$(printf '2.36\n%s\n' "$glibc" | sort -V -C && echo yes || echo no) # what a program of one's own needs
@@ -26,6 +27,12 @@ echo "accuracy $accuracy"
 mkdir 'another place'
 mv "$home" 'another place/argosy'
 mkdir ~/elsewhere && cd ~/elsewhere
+ln -s "$HOME/another place/argosy/demo.sh" ~/demo
+export CDPATH=$HOME:/ # with which cd says where it goes
+[[ $(~/demo --help) == *"demo.sh [RUN_DIR [OPTIONS]]"* && ! -e ./--help ]] || { echo "demo.sh --help"; exit 1; }
+~/demo ~/runs/demo --resume auto >resumed.log 2>&1 || { tail -n 20 resumed.log; exit 1; }
+grep -q "nothing is left to do" resumed.log && [[ ! -e ~/runs/demo/earlier-1 ]] || { echo "not resumed"; tail resumed.log; exit 1; }
+(cp "$HOME/another place/argosy/env.sh" . && ! . ./env.sh 2>/dev/null) || { echo "env.sh finds what is not there"; exit 1; }
 . "$HOME/another place/argosy/env.sh"
 [[ $(command -v argosy) == "$HOME/another place/argosy/bin/argosy" ]]
 argosy --version

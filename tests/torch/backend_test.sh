@@ -12,6 +12,12 @@ name=torch argosy=$1 library=$2 folder=$3 python=${4:-/usr/bin/python3}
 # shellcheck source=tests/support/python_backend.sh
 . "$here/../support/python_backend.sh"
 
+if [[ $python == /usr/bin/python3 ]]; then # with another one pip would fetch a PyTorch of its own
+  wanted=$(sed -n 's/^dependencies = \["\(torch[^"]*\)"\].*/\1/p' "$source_root/packaging/torch/pyproject.toml")
+  "$python" -W ignore -c 'import pkg_resources, sys; pkg_resources.require(sys.argv[1])' "$wanted" ||
+    fail "Debian's PyTorch is not \"$wanted\" for pip"
+fi
+
 awk '/^```python$/ { on = 1; next } /^```$/ { on = 0 } on' "$source_root/docs/guides/python.md" >"$scratch/train.py"
 timeout 120 "$argosy" torchrun --log_dir= --nproc_per_node 2 --no_python "$python" "$scratch/train.py" >"$scratch/said" ||
   fail "the guide's program does not run: $(cat "$scratch/said")"
