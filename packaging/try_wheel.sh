@@ -15,16 +15,20 @@ set -euo pipefail
 cd
 python3 -m venv env
 env/bin/pip install --quiet --no-index --disable-pip-version-check "$1"
-export PATH=$HOME/env/bin:$PATH
-argosy --version
-[[ $(python3 -m argosy --version) == "$(argosy --version)" ]]
 mkdir -p other/argosy/backend
 echo 'name = "found"' >other/argosy/backend/__init__.py # as argosy.torch, in a folder of its own
-[[ $(PYTHONPATH=other python3 -c 'import argosy.backend; print(argosy.backend.name)') == found ]]
+[[ $(PYTHONPATH=other env/bin/python3 -c 'import argosy.backend; print(argosy.backend.name)') == found ]]
 cat >hello.py <<'PY'
 import os, sys
 print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "in", os.path.dirname(os.path.dirname(sys.executable)))
 PY
+for torchrun in "env/bin/argosy torchrun" "env/bin/python -m argosy torchrun"; do # no environment is active
+  said=$($torchrun --standalone --nproc_per_node 1 hello.py 2>/dev/null)
+  [[ $said == "[rank 0] rank 0 of 1 in $HOME/env" ]] || { echo "$torchrun: $said"; exit 1; }
+done
+export PATH=$HOME/env/bin:$PATH
+argosy --version
+[[ $(python3 -m argosy --version) == "$(argosy --version)" ]]
 said=$(argosy torchrun --standalone --nproc_per_node 2 hello.py 2>/dev/null | sort)
 [[ $said == "[rank 0] rank 0 of 2 in $HOME/env"$'\n'"[rank 1] rank 1 of 2 in $HOME/env" ]] || { echo "$said"; exit 1; }
 argosy paddle-launch --nproc_per_node 2 hello.py >/dev/null 2>&1
@@ -32,6 +36,8 @@ grep -q 'rank 1 of 2' log/workerlog.1
 echo 'import os; raise SystemExit(int(os.environ["RANK"]) * 3)' >failing.py
 argosy torchrun --nproc_per_node 2 failing.py >said 2>&1 && exit 1
 grep -q 'rank 1 .* exited with code 3' said || { cat said; exit 1; }
+page=$(argosy torchrun --nproc_per_node 1 nowhere.py 2>&1 | sed -n 's/.* See \(.*\)#.*/\1/p' | head -n 1)
+[[ -f $page ]] || { echo "a message names $page, which is not there"; exit 1; }
 started=$(date +%s%N)
 for _ in 1 2 3 4 5 6 7 8 9 10; do argosy launch --log_dir= true 2>/dev/null; done
 echo "argosy launch true: $(( ($(date +%s%N) - started) / 10000000 )) ms"

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/os/addresses.h"
 #include "argosy/os/gpus.h"
@@ -29,12 +30,6 @@ namespace argosy::doctor {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// The path of this program, which starts others beside it.
-std::string own_path() {
-  std::error_code ignored;
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).string();
-}
 
 int report(const std::vector<Finding>& findings, bool json) {
   fmt::print("{}", json ? to_json(findings) : render(findings));
@@ -121,11 +116,11 @@ int run(const std::vector<std::string>& args) {
   std::vector<Finding> findings = of_this_machine(seen);
   std::ranges::move(network_findings(), std::back_inserter(findings));
   if (!no_devices) {
-    const auto engine = std::filesystem::path(own_path()).parent_path() / "argosy-torch";
+    const auto engine = env::own_program().parent_path() / "argosy-torch";
     std::ranges::move(device_findings(seen, engine), std::back_inserter(findings));
   }
   if (!no_training) {
-    findings.push_back(training_finding(own_path()));
+    findings.push_back(training_finding(env::own_program().string()));
   }
   return report(findings, json);
 }

@@ -34,8 +34,7 @@ std::string find_docs() {
   if (const auto given = env::get("ARGOSY_DOCS")) {
     return *given;
   }
-  std::error_code error;
-  const std::string ours = docs_beside(fs::read_symlink("/proc/self/exe", error).parent_path());
+  const std::string ours = docs_beside(env::own_program().parent_path());
   return ours.empty() ? docs_beside(bin_on_path()) : ours;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <system_error>
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
@@ -46,6 +47,11 @@ std::optional<bool> get_bool(const char* name) {
     return false;
   }
   throw ConfigError("base.env", fmt::format("{}: expected 1 or 0, got \"{}\"", name, *text));
+}
+
+std::filesystem::path own_program() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored);
 }
 
 }  // namespace argosy::env

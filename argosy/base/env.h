@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -19,5 +20,8 @@ namespace argosy::env {
 /// Returns the value as a switch: 1, true, yes, on / 0, false, no, off in any case. nullopt: it is
 /// unset or empty. Errors: ConfigError for any other value.
 [[nodiscard]] std::optional<bool> get_bool(const char* name);
+
+/// Returns the path of the program that runs, links resolved. Empty: /proc does not say.
+[[nodiscard]] std::filesystem::path own_program();
 
 }  // namespace argosy::env

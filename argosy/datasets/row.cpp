@@ -75,8 +75,7 @@ namespace {
 std::optional<std::string> installed_folder(std::string name) {
   std::ranges::replace(name, '_', '-');
   std::error_code ignored;
-  const fs::path own = fs::read_symlink("/proc/self/exe", ignored);
-  const fs::path folder = own.parent_path().parent_path() / "share/datasets" / name;
+  const fs::path folder = env::own_program().parent_path().parent_path() / "share/datasets" / name;
   return fs::is_directory(folder, ignored) ? std::optional(folder.string()) : std::nullopt;
 }
 

@@ -132,8 +132,7 @@ std::vector<std::string> srun_command(const std::string& argosy,
 }
 
 int become_srun(const LaunchOptions& options, const std::vector<std::string>& args) {
-  std::error_code ignored;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", ignored).string();
+  const std::string self = env::own_program().string();
   const SrunTasks tasks =
       options.nproc_per_node.empty() ? SrunTasks::kAsAllocated : SrunTasks::kOnePerNode;
   std::vector<std::string> command = srun_command(self, options.dialect, args, tasks);

@@ -269,7 +269,9 @@ std::string purpose_of(Dialect dialect) {
   const std::string all = "Start a program as several ranks on this node and watch over them";
   switch (dialect) {
     case Dialect::kTorchrun:
-      return all + ", for a line that was written for torchrun: queues are not asked.";
+      return all +
+             ", for a line that was written for torchrun: it says all, and no batch system (Slurm, "
+             "PBS, …) is asked.";
     case Dialect::kTorchLaunch:
       return all +
              ", for a line that was written for python -m torch.distributed.launch: the program "
@@ -281,6 +283,14 @@ std::string purpose_of(Dialect dialect) {
     default:
       return all + ".";
   }
+}
+
+/// "torchrun --nproc_per_node train.py": the program was taken as an option's value.
+std::string swallowed(const std::vector<std::string>& args) {
+  if (args.size() < 2 || !args[args.size() - 2].starts_with("--")) {
+    return "";
+  }
+  return fmt::format("\"{}\" was taken as the value of {}. ", args.back(), args[args.size() - 2]);
 }
 
 }  // namespace
@@ -316,8 +326,9 @@ ParsedLaunch parse_launch(const std::vector<std::string>& args,
   if (parsed.options.command.empty() || parsed.options.command.front().empty()) {
     throw UsageError("launch.options",
                      fmt::format("no program given: expected {0} [options] program [arguments]. "
-                                 "See: {0} --help",
-                                 command_of(dialect)));
+                                 "{1}See: argosy {0} --help",
+                                 command_of(dialect),
+                                 swallowed(args)));
   }
   return parsed;
 }

@@ -26,6 +26,7 @@ namespace argosy::launch {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -392,7 +393,9 @@ TEST(LaunchOptions, EachNameAndKeyStandsOnce) {
 
 TEST(LaunchOptions, BadValuesAndMissingParts) {
   EXPECT_THAT(refusal({}), HasSubstr("no program given"));
-  EXPECT_THAT(refusal({"--nproc_per_node", "2"}), HasSubstr("no program given"));
+  EXPECT_THAT(refusal({"--nproc_per_node", "a.py"}),
+              AllOf(HasSubstr("no program given"),
+                    HasSubstr("\"a.py\" was taken as the value of --nproc_per_node.")));
   EXPECT_THAT(refusal({"--nproc_per_node"}), HasSubstr("--nproc_per_node needs a value: N|auto"));
   for (const char* bad : {"soon", "-1", "nan", "1e9", "3s", ""}) {
     EXPECT_EQ(refusal({"--shutdown_timeout", bad, "x"}),

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "argosy/base/catalogue.h"
+#include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 #include "argosy/program/help.h"
@@ -22,8 +23,7 @@ namespace {
 
 /// Where a program of ours lies: beside this one.
 std::filesystem::path place_of(std::string_view program) {
-  std::error_code ignored;
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / program;
+  return env::own_program().parent_path() / program;
 }
 
 bool is_here(const Command& command) {

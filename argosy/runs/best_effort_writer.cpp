@@ -1,6 +1,7 @@
 #include "argosy/runs/best_effort_writer.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "argosy/base/error.h"
@@ -14,9 +15,11 @@ void BestEffortWriter::write(const std::function<void()>& write) {
     write();
   } catch (const DataError& error) {
     if (!std::exchange(told_, true)) {
+      const std::string_view what = error.what();
       log::error(
-          "{} The training continues; what cannot be written of the run is missing from now on.",
-          error.what());
+          "{}{} The training continues; what cannot be written of the run is missing from now on.",
+          what,
+          what.ends_with('.') ? "" : ".");
     }
   }
 }

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "argosy/base/catalogue.h"
@@ -16,17 +18,31 @@
 namespace argosy::launch {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr int kProgramNotFound = 127;
 constexpr int kProgramNotExecutable = 126;
 
-std::optional<std::string> find_python(const Lookup& lookup) {
+bool is_environment(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "pyvenv.cfg", ignored) || fs::exists(folder / "conda-meta", ignored);
+}
+
+std::optional<std::string> find_python(const Lookup& lookup, const fs::path& launcher) {
   if (std::optional<std::string> chosen = lookup("PYTHON_EXEC")) {
     return chosen;
   }
+  std::vector<fs::path> environments;
+  if (fs::path ours = launcher.parent_path().parent_path(); is_environment(ours)) {
+    environments.push_back(std::move(ours));
+  }
   if (const std::optional<std::string> venv = lookup("VIRTUAL_ENV")) {
-    std::string python = *venv + "/bin/python";
+    environments.emplace_back(*venv);
+  }
+  for (const fs::path& environment : environments) {
+    const fs::path python = environment / "bin/python";
     if (::access(python.c_str(), X_OK) == 0) {
-      return python;
+      return python.string();
     }
   }
   for (const char* name : {"python3", "python"}) {
@@ -43,7 +59,7 @@ bool is_script(const std::string& program) {
 
 }  // namespace
 
-Program find_command(const LaunchOptions& options, const Lookup& lookup) {
+Program find_command(const LaunchOptions& options, const Lookup& lookup, const fs::path& launcher) {
   const std::string& name = options.command.front();
   const bool script = !options.module && is_script(name);
   const auto finished = [&](std::vector<std::string> args) {
@@ -67,7 +83,7 @@ Program find_command(const LaunchOptions& options, const Lookup& lookup) {
     return cannot(errno_message(error) + (absent ? ". Check the path." : ". Whose file is it?"),
                   absent ? kProgramNotFound : kProgramNotExecutable);
   }
-  const std::optional<std::string> python = find_python(lookup);
+  const std::optional<std::string> python = find_python(lookup, launcher);
   if (!python) {
     return cannot("no python3 in PATH, nor in VIRTUAL_ENV. Install it, or name it in PYTHON_EXEC.",
                   kProgramNotFound);

@@ -17,11 +17,20 @@ using testing::HasSubstr;
 
 class ProgramTest : public testing::Test {
  protected:
-  Program find(const LaunchOptions& options) {
-    return find_command(options, [&](const char* name) {
+  Program find(const LaunchOptions& options, const std::string& launcher = "/usr/bin/argosy") {
+    const auto lookup = [&](const char* name) {
       const auto found = variables_.find(name);
       return found == variables_.end() ? std::nullopt : std::optional(found->second);
-    });
+    };
+    return find_command(options, lookup, launcher);
+  }
+  /// Makes a virtual environment as far as a launcher sees it, and returns its folder.
+  std::string environment(const std::string& name) {
+    const std::filesystem::path folder = folder_.path() / name;
+    std::filesystem::create_directories(folder / "bin");
+    file(name + "/pyvenv.cfg");
+    std::filesystem::permissions(file(name + "/bin/python"), std::filesystem::perms::owner_all);
+    return folder.string();
   }
   std::string file(const std::string& name) {
     std::string path = (folder_.path() / name).string();
@@ -70,12 +79,19 @@ TEST(MisplacedOption, IsOneThatStandsAfterTheProgramsName) {
 }
 
 TEST_F(ProgramTest, AVirtualEnvironmentsPythonGoesBeforePath) {
-  const std::filesystem::path bin = folder_.path() / "bin";
-  std::filesystem::create_directory(bin);
-  const std::string python = file("bin/python");
-  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
-  variables_ = {{"VIRTUAL_ENV", folder_.path().string()}};
-  EXPECT_EQ(find({.command = {file("a.py")}}).args.front(), python);
+  const std::string active = environment("active");
+  variables_ = {{"VIRTUAL_ENV", active}};
+  EXPECT_EQ(find({.command = {file("a.py")}}).args.front(), active + "/bin/python");
+}
+
+TEST_F(ProgramTest, TheLaunchersOwnEnvironmentGoesBeforeTheOneThatIsActive) {
+  const std::string own = environment("own");
+  variables_ = {{"VIRTUAL_ENV", environment("active")}};
+  const LaunchOptions options{.command = {file("a.py")}};
+  EXPECT_EQ(find(options, own + "/bin/argosy").args.front(), own + "/bin/python");
+  std::filesystem::remove(own + "/pyvenv.cfg");  // as Debian's /usr
+  EXPECT_EQ(find(options, own + "/bin/argosy").args.front(),
+            variables_["VIRTUAL_ENV"] + "/bin/python");
 }
 
 }  // namespace

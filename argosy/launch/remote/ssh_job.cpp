@@ -258,7 +258,7 @@ void SshJob::hand_over() {
 RemoteJob plan_remote_job(const LaunchOptions& options, const GivenOptions& given) {
   std::error_code error;
   RemoteJob job{.hosts = read_hostfile(options.hostfile),
-                .argosy = std::filesystem::read_symlink("/proc/self/exe", error).string(),
+                .argosy = env::own_program().string(),
                 .launcher = command_of(options.dialect),
                 .folder = std::filesystem::current_path(error).string(),
                 .options = options_for_hosts(given),

@@ -11,6 +11,7 @@ def main():
     for folder in folders:
         program = os.path.join(folder, "argosy")
         if os.access(program, os.X_OK):
+            os.environ.setdefault("PYTHON_EXEC", sys.executable)  # that which runs scripts
             os.execv(program, [program, *sys.argv[1:]])
     sys.exit(f"argosy: no program argosy in {' or '.join(folders)}: install the wheel again")
 
