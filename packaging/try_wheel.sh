@@ -36,7 +36,8 @@ grep -q 'rank 1 of 2' log/workerlog.1
 echo 'import os; raise SystemExit(int(os.environ["RANK"]) * 3)' >failing.py
 argosy torchrun --nproc_per_node 2 failing.py >said 2>&1 && exit 1
 grep -q 'rank 1 .* exited with code 3' said || { cat said; exit 1; }
-page=$(argosy torchrun --nproc_per_node 1 nowhere.py 2>&1 | sed -n 's/.* See \(.*\)#.*/\1/p' | head -n 1)
+argosy torchrun --nproc_per_node 1 nowhere.py >said 2>&1 && exit 1
+page=$(sed -n 's/.* See \(.*\)#.*/\1/p' said)
 [[ -f $page ]] || { echo "a message names $page, which is not there"; exit 1; }
 started=$(date +%s%N)
 for _ in 1 2 3 4 5 6 7 8 9 10; do argosy launch --log_dir= true 2>/dev/null; done
