@@ -342,6 +342,11 @@ def read(folder, headers):
     return rooms, about
 
 
+def declares(header):
+    """Whether a header has more than includes."""
+    return re.search(r"^(?:class|struct|enum|using|\[\[nodiscard\]\]|inline|void) ", (ROOT / header).read_text(), re.M)
+
+
 def duties_of_rooms():
     """{room: what it is for}, as docs/design/architecture.md lists them."""
     text = (ROOT / "docs/design/architecture.md").read_text(encoding="utf-8")
@@ -394,6 +399,9 @@ def main():
         return
     xml, target = Path(sys.argv[1]), Path(sys.argv[2])
     rooms, about = read(xml, headers)
+    described = {entity.place[0] for entities in rooms.values() for entity in entities.values()}
+    if unread := [header for header in headers if header not in described and declares(header)]:
+        sys.exit("site/api.py: doxygen read nothing of " + ", ".join(unread))
     target.mkdir(parents=True, exist_ok=True)
     known, counts, duties = {}, defaultdict(int), duties_of_rooms()
     for room, entities in rooms.items():

@@ -145,6 +145,9 @@ def main():
     if wrong:
         sys.exit("\n".join(sorted(set(wrong))))
     sections = searched(pages)
+    found = {name for name, *_ in sections}
+    if unread := [name for name in pages if not name.startswith(UNSEARCHED) and name not in found]:
+        sys.exit("the search finds no section of " + ", ".join(unread))
     script = f"const sections = {json.dumps(sections, ensure_ascii=False, separators=(',', ':'))};\n"
     (site / "_static/search_sections.js").write_text(script, encoding="utf-8")
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6

@@ -85,6 +85,8 @@ def main():
     argosy, folder = sys.argv[1], Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
     overview = said(argosy, "--help")
+    if "Not installed here" in overview:
+        sys.exit(f"site/commands.py: expected all programs beside {argosy}, which says that some are not installed")
     commands = commands_in(overview)
     listed = dict(rows(next(lines for heading, lines in sections(overview) if heading == "Commands")))
     index = "\n".join(f"- [argosy {command}]({command}.md): {escaped(listed[command])}" for command in commands)

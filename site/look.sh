@@ -6,13 +6,16 @@ set -euo pipefail
 site=$(realpath "$1") out=$2
 probe_js=$(realpath "$(dirname "$0")/probe.js")
 shift 2
+command -v chromium-headless-shell >/dev/null ||
+  { echo "there is no chromium-headless-shell. Run first: scripts/install_deps.sh browser" >&2; exit 1; }
 browser() {
   chromium-headless-shell --no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=3000 "$@" 2>/dev/null
 }
 if [[ $out == --widths ]]; then
-  wide=0 probe=
+  wide=0 probe= pages=0
   trap 'rm -f "$probe"' EXIT
   while IFS= read -r page; do
+    pages=$((pages + 1))
     probe=${page%.html}.probe.html # beside the page, whose links are relative
     {
       sed 's#</body>.*##; s#^</html>##' "$page"
@@ -23,6 +26,7 @@ if [[ $out == --widths ]]; then
     rm -f "$probe"
     [[ $said == fits ]] || { echo "${page#"$site"/}: expected that it fits a phone of 390 pixels, got: $said"; wide=1; }
   done < <(find "$site" -name '*.html' -not -path '*/benchmarks/results/*' | sort)
+  [[ $pages -gt 0 ]] || { echo "found no page in $site"; exit 1; }
   exit $wide
 fi
 pages=("$@")

@@ -7,9 +7,9 @@ cd "$1"
 wide=0 pages=0
 while IFS= read -r page; do
   pages=$((pages + 1))
-  found=$(awk '/^ *```/ { code = !code } { print code || /^    / ? "" : $0 }' "$page" | grep -nE '.{121,}' |
-    cut -c1-100 | sed "s#^#$page:#") || continue
-  echo "$found"
+  shown=$(awk '/^ *```/ { code = !code } { print code || /^    / ? "" : $0 }' "$page")
+  found=$(grep -nE '.{121,}' <<<"$shown") || continue
+  cut -c1-100 <<<"$found" | sed "s#^#$page:#"
   wide=1
 done < <(find . -name '*.md' -not -path './build/*' -not -path './benchmarks/results/*' -not -path './tests/house/broken_tree/*' -not -path './.*/*' | sort)
 [[ $pages -gt 0 ]] || { echo "found no Markdown in $1"; exit 1; }

@@ -2,6 +2,8 @@
 # check_words.sh ROOT: code, pages and messages have libtorch's spelling: color, normalize, gray.
 set -euo pipefail
 cd "$1"
-found=$(find . -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.md' -o -name '*.sh' \) -not -path './build/*' \
-  -not -path './.*/*' -not -path './tests/house/*' -not -path './benchmarks/results/*' -exec grep -nHiE 'colour|normalis|\bgrey' {} + | sort) || true
+files=$(find . -type f -regex '.*\.\(h\|cpp\|md\|sh\|py\|js\|css\|cmake\|yml\|yaml\)' -not -path './build/*' -not -path './.*/*' \
+  -not -path './tests/house/*' -not -path './benchmarks/results/*')
+[[ -n $files ]] || { echo "found no files in $1"; exit 1; }
+found=$(xargs -d '\n' grep -nHiE 'colour|normalis|\bgrey' <<<"$files" | sort) || true
 [[ -z $found ]] || { echo "$found"; echo "expected color, normalize, gray"; exit 1; }
