@@ -29,14 +29,14 @@ Entries find_under_way(Entries next, Entries end, const OrderEntry& entry) {
     if (*one == entry) {
       return one;
     }
-    pushes += one->kind == OrderEntry::Kind::kPush ? 1 : 0;
+    pushes += one->is_change() ? 1 : 0;
   }
   return end;
 }
 
 /// The head of a file. All is little-endian.
 struct OrderHead {
-  std::array<char, 8> magic{'A', 'R', 'G', 'O', 'R', 'D', 'R', '1'};
+  std::array<char, 8> magic{'A', 'R', 'G', 'O', 'R', 'D', 'R', '2'};
   uint64_t tables = 0;
   uint32_t workers = 0;
   uint32_t unused = 0;
@@ -87,7 +87,9 @@ void check_servers(const std::string& folder, const OrderOf& of) {
 
 std::string to_words(const OrderEntry& entry) {
   return fmt::format("{} {} of worker {}",
-                     entry.kind == OrderEntry::Kind::kPush ? "push" : "pull",
+                     entry.kind == OrderEntry::Kind::kPull   ? "pull"
+                     : entry.kind == OrderEntry::Kind::kPush ? "push"
+                                                             : "upkeep before push",
                      entry.number,
                      entry.worker);
 }
@@ -186,7 +188,7 @@ size_t OrderReplay::place_of(const OrderEntry& entry) const {
     if (all_[place] == entry) {
       return place;
     }
-    if (all_[place].kind == OrderEntry::Kind::kPush || entry.kind == OrderEntry::Kind::kPush) {
+    if (all_[place].is_change() || entry.is_change()) {
       break;
     }
   }

@@ -8,12 +8,14 @@
 
 namespace argosy::ps {
 
-/// A push or a pull of a partition, as it is recorded: 16 bytes.
+/// A push, a pull or upkeep of a partition, as it is recorded: 16 bytes.
 struct OrderEntry {
-  enum class Kind : uint32_t { kPush = 1, kPull = 2, kEnd = 3 };
+  enum class Kind : uint32_t { kPush = 1, kPull = 2, kEnd = 3, kUpkeep = 4 };
   Kind kind = Kind::kEnd;
   uint32_t worker = 0;
-  uint64_t number = 0;  ///< of the worker's pushes, or of its pulls
+  uint64_t number = 0;  ///< of the worker's pushes, or of its pulls; upkeep has that of the push
+                        ///< that follows
+  [[nodiscard]] bool is_change() const { return kind == Kind::kPush || kind == Kind::kUpkeep; }
   friend bool operator==(const OrderEntry&, const OrderEntry&) = default;
 };
 

@@ -33,14 +33,19 @@ class Replays : public ::testing::Test {
 };
 
 /// Trains asynchronously, with workers that are late at random, and returns what the tables hold.
-std::vector<float> hurry(const JobOptions& options, int first_step = 0) {
+/// Where rows have statistics, worker 0 begins days, and drops what nobody saw on the last.
+std::vector<float> hurry(const JobOptions& options, const TableSet& tables = two_tables()) {
   std::vector<float> result;
   std::atomic<int> done = 0;
-  TestJob::run(two_tables(), options, [&](TableClient& client, int worker) {
+  TestJob::run(tables, options, [&](TableClient& client, int worker) {
     std::mt19937_64 random(std::random_device{}());
-    for (int step = first_step; step < first_step + 15; ++step) {
+    for (int step = 0; step < 15; ++step) {
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 1500));
       train_step(client, worker, step);
+      if (worker == 0 && tables.sparse[0].statistics) {
+        client.set_day(step + 1);
+        client.shrink();
+      }
     }
     ++done;
     while (worker == 0 && done < options.workers) {
@@ -95,6 +100,21 @@ TEST_F(Replays, RepeatWhatWasDoneAboutLateGradients) {
     options.late = less;
     EXPECT_NE(hurry(options), recorded) << "nothing was late";
   }
+}
+
+TEST_F(Replays, HaveUpkeepInItsPlace) {
+  TableSet tables = two_tables();
+  tables.sparse[0].statistics = true;
+  tables.sparse[0].shrink = {.delete_score = 0, .delete_after_unseen_days = 0};
+  JobOptions options = three_workers(UpdateMode::kAsync);
+  options.record = folder_;
+  const std::vector<float> recorded = hurry(options, tables);
+  options.replay = std::exchange(options.record, "");
+  for (int i = 0; i < replays(); ++i) {
+    ASSERT_EQ(hurry(options, tables), recorded) << "replay " << i;
+  }
+  options.replay.clear();
+  EXPECT_NE(hurry(options, tables), recorded) << "nothing was shown";
 }
 
 TEST_F(Replays, TakeSixteenBytesForEachPushAndPull) {

@@ -39,6 +39,7 @@ Partition::Partition(TableSet tables, const PartitionOptions& options)
       spill_(options.spill == nullptr ? nullptr : std::make_shared<SpillPart>(options.spill)),
       pace_(static_cast<size_t>(options.workers)),
       steps_(static_cast<size_t>(options.workers)),
+      upkeeps_(static_cast<size_t>(options.workers)),
       collected_(static_cast<size_t>(options.workers)) {
   options_.late.validate(options_.mode);
   for (const SparseOptions& table : tables_.sparse) {
@@ -115,13 +116,17 @@ void Partition::restore(const TableFiles& saved) {
 }
 
 PartitionState Partition::state() const {
-  PartitionState state{.steps = steps_, .updates = updates_};
+  PartitionState state{.upkeeps = upkeeps_, .steps = steps_, .updates = updates_};
   for (size_t worker = 0; worker < collected_.size(); ++worker) {
     state.head_starts.push_back(pace_.head_start_of(worker));
     // restore() takes those that are collected as pushes.
-    state.pushes.push_back(pace_.pushes_of(worker) - collected_[worker].size());
+    state.pushes.push_back(pace_.pushes_of(worker));
     for (const PushRequest& request : collected_[worker]) {
+      state.pushes.back() -= request.is_upkeep() ? 0 : 1;
       state.steps[worker] -= request.steps;
+    }
+    if (!collected_[worker].empty()) {
+      state.upkeeps[worker] = collected_[worker].front().upkeeps;
     }
     std::ranges::copy(collected_[worker], std::back_inserter(state.collected));
   }
@@ -129,17 +134,17 @@ PartitionState Partition::state() const {
 }
 
 void Partition::restore(const PartitionState& state) {
-  ARGOSY_CHECK(state.pushes.size() == pace_.size() && state.steps.size() == pace_.size() &&
-                   state.head_starts.size() == pace_.size(),
+  ARGOSY_CHECK(state.pushes.size() == pace_.size() && state.upkeeps.size() == pace_.size() &&
+                   state.steps.size() == pace_.size() && state.head_starts.size() == pace_.size(),
                "ps.request",
                "expected what {} workers have pushed, got {}",
                pace_.size(),
                state.pushes.size());
   for (size_t worker = 0; worker < pace_.size(); ++worker) {
-    const uint64_t pushes = state.pushes[worker];
-    pace_.set(worker, pushes, std::min(pushes, state.steps[worker]));  // in kGeo a push has several
+    pace_.set(worker, state.pushes[worker]);
     pace_.give_head_start(worker, state.head_starts[worker]);
   }
+  upkeeps_ = state.upkeeps;
   steps_ = state.steps;
   updates_ = state.updates;
   for (const PushRequest& request : state.collected) {
@@ -189,7 +194,7 @@ void Partition::make_room() {
 }
 
 void Partition::prepare(const PushRequest& request) {
-  if (spill_ == nullptr || request.worker >= pace_.size() ||
+  if (spill_ == nullptr || request.worker >= pace_.size() || has(request) ||
       request.number != pace_.pushes_of(request.worker)) {
     return;  // push() says what is wrong
   }
@@ -199,8 +204,8 @@ void Partition::prepare(const PushRequest& request) {
     if ((worker == request.worker) != collected_[worker].empty()) {
       return;  // the step is not whole yet
     }
-    if (worker != request.worker) {
-      applied.push_back(&collected_[worker].front());
+    for (const PushRequest& one : collected_[worker]) {
+      applied.push_back(&one);
     }
   }
   make_room();
@@ -310,34 +315,45 @@ void Partition::check_read(const PushRequest& request) const {
   check_one("dense parameters", request.dense.as<float>().size(), request.dense_read);
 }
 
+bool Partition::has(const PushRequest& request) const {
+  const uint64_t pushes = pushes_of(request.worker);
+  return request.number < pushes || (request.is_upkeep() && request.number == pushes &&
+                                     request.upkeeps < upkeeps_of(request.worker));
+}
+
 void Partition::push(const PushRequest& request) {
   ARGOSY_CHECK(request.worker < pace_.size(),
                "ps.request",
                "there is no worker {}: there are {}",
                request.worker,
                pace_.size());
-  const uint64_t pushes = pace_.pushes_of(request.worker);
-  if (request.number < pushes) {
+  if (has(request)) {
     return;
   }
-  ARGOSY_CHECK(request.number == pushes,
+  ARGOSY_CHECK(request.number == pushes_of(request.worker),
                "ps.request",
                "worker {}: push {} came before push {}",
                request.worker,
                request.number,
-               pushes);
+               pushes_of(request.worker));
   check(request);
   if (options_.mode == UpdateMode::kSync) {
-    ARGOSY_CHECK(collected_[request.worker].size() < 2,
+    constexpr size_t kMost = 4;  // two pushes, and upkeep after each
+    ARGOSY_CHECK(collected_[request.worker].size() < kMost,
                  "ps.request",
-                 "worker {} pushed three times in one step",
-                 request.worker);
+                 "worker {} does not wait for the others: {} of its pushes wait for theirs",
+                 request.worker,
+                 kMost);
     collected_[request.worker].push_back(request);
     count(request);
     finish_steps();
     return;
   }
   count(request);
+  if (request.is_upkeep()) {
+    keep_up(request.upkeep);
+    return;
+  }
   ++updates_;
   if (options_.mode == UpdateMode::kGeo) {
     for (const RowsPushed& rows : request.rows) {
@@ -349,11 +365,15 @@ void Partition::push(const PushRequest& request) {
     const PushRequest* const one = &timely;
     apply({&one, 1});
   }
-  keep_up(request.upkeep);
 }
 
 void Partition::count(const PushRequest& request) {
-  pace_.count(request.worker, request.steps > 0);
+  if (request.is_upkeep()) {
+    ++upkeeps_[request.worker];
+    return;
+  }
+  upkeeps_[request.worker] = 0;
+  pace_.count(request.worker);
   pace_.give_head_start(request.worker, request.head_start);
   steps_[request.worker] += request.steps;
 }
@@ -419,22 +439,35 @@ void Partition::keep_up(const Upkeep& upkeep) {
 
 void Partition::finish_steps() {
   while (std::ranges::none_of(collected_, [](const auto& pushes) { return pushes.empty(); })) {
+    if (finish_upkeep()) {
+      continue;
+    }
     std::vector<const PushRequest*> all;
     for (const std::deque<PushRequest>& of_worker : collected_) {
       all.push_back(&of_worker.front());
     }
     apply(all);
     ++updates_;
-    Upkeep of_all;
-    for (const PushRequest* const one : all) {
-      of_all.shrink = of_all.shrink || one->upkeep.shrink;
-      of_all.day = std::max(of_all.day, one->upkeep.day);
-    }
-    keep_up(of_all);
     for (std::deque<PushRequest>& of_worker : collected_) {
       of_worker.pop_front();
     }
   }
+}
+
+/// What is next of some workers goes before the step. Of a worker that was started again and does
+/// not repeat it there is none. Returns false when nobody has any.
+bool Partition::finish_upkeep() {
+  Upkeep of_all;
+  for (std::deque<PushRequest>& of_worker : collected_) {
+    if (of_worker.front().is_upkeep()) {
+      const Upkeep& one = of_worker.front().upkeep;
+      of_all.shrink = of_all.shrink || one.shrink;
+      of_all.day = std::max(of_all.day, one.day);
+      of_worker.pop_front();
+    }
+  }
+  keep_up(of_all);
+  return of_all.is_any();
 }
 
 void Partition::apply(std::span<const PushRequest* const> of_workers) {
@@ -523,12 +556,12 @@ void Partition::add_dense(const PushRequest& request) {
 bool Partition::must_wait(const PullRequest& request) const {
   switch (options_.mode) {
     case UpdateMode::kSync:
-      return updates_ < request.pushes;
-    case UpdateMode::kHalfAsync: {
-      const uint64_t steps =
-          request.pushes - std::min(request.pushes, pace_.upkeeps_of(request.worker));
-      return steps > options_.staleness && pace_.slowest() < steps - options_.staleness;
-    }
+      return updates_ < request.pushes ||
+             (request.worker < collected_.size() &&
+              std::ranges::any_of(collected_[request.worker], &PushRequest::is_upkeep));
+    case UpdateMode::kHalfAsync:
+      return request.pushes > options_.staleness &&
+             pace_.slowest() < request.pushes - options_.staleness;
     case UpdateMode::kAsync:
     case UpdateMode::kGeo:
       return false;

@@ -39,11 +39,12 @@ struct PartitionOptions {
 /// What a partition knows beside rows and parameters.
 struct PartitionState {
   std::vector<uint64_t> pushes{};       ///< that were taken, of each worker
+  std::vector<uint64_t> upkeeps{};      ///< after the last of them
   std::vector<uint64_t> steps{};        ///< of the training, that they stand for
   std::vector<uint64_t> head_starts{};  ///< see WorkerPace
   uint64_t updates = 0;
   std::vector<PushRequest> collected{};  ///< kSync: of steps that are not whole
-  auto fields() { return std::tie(pushes, steps, head_starts, updates, collected); }
+  auto fields() { return std::tie(pushes, upkeeps, steps, head_starts, updates, collected); }
 };
 
 /// Some of the shards, those that one server begins with. What it holds is a function of the
@@ -60,7 +61,9 @@ class Partition final {
   /// Makes room in memory and reads from disk what the push() of this request needs, so that the
   /// push meets no error of the disk. Errors: DiskError, UsageError; no number has changed then.
   void prepare(const PushRequest& request);
-  /// Takes a push; one that was taken before changes nothing.
+  /// Returns whether a push, or upkeep, was taken before.
+  [[nodiscard]] bool has(const PushRequest& request) const;
+  /// Takes a push, or upkeep; one that was taken before changes nothing.
   /// Errors: UsageError for one that does not fit the tables, or of which an earlier one is
   /// missing. It is then not applied.
   void push(const PushRequest& request);
@@ -98,6 +101,10 @@ class Partition final {
   [[nodiscard]] TableStat stat(uint32_t table) const;
   /// Returns how many pushes of the worker it has.
   [[nodiscard]] uint64_t pushes_of(uint32_t worker) const { return pace_.pushes_of(worker); }
+  /// Returns how much upkeep it has of the worker since the last of them.
+  [[nodiscard]] uint64_t upkeeps_of(uint32_t worker) const {
+    return worker < upkeeps_.size() ? upkeeps_[worker] : 0;
+  }
   /// Returns how many steps of the training they stand for.
   [[nodiscard]] uint64_t steps_of(uint32_t worker) const {
     return worker < steps_.size() ? steps_[worker] : 0;
@@ -128,6 +135,7 @@ class Partition final {
   void for_each_shard(const Rows& rows, const Work& work) const;
   void add_dense(const PushRequest& request);
   void finish_steps();
+  bool finish_upkeep();
   void count(const PushRequest& request);
   void keep_up(const Upkeep& upkeep);
 
@@ -140,10 +148,11 @@ class Partition final {
   std::vector<size_t> dense_here_{};
   std::vector<DenseNumbers> dense_{};
   size_t dense_size_ = 0;
-  WorkerPace pace_;              ///< pushes that were taken
-  std::vector<uint64_t> steps_;  ///< that they stand for, by worker
-  /// kSync: by worker, of the steps that are not whole. There may be two of a worker, when a backup
-  /// has taken over and knows of a push that came after one that was lost.
+  WorkerPace pace_;                ///< pushes that were taken
+  std::vector<uint64_t> steps_;    ///< that they stand for, by worker
+  std::vector<uint64_t> upkeeps_;  ///< since the last of them, by worker
+  /// kSync: by worker, of the steps that are not whole. There may be two pushes of a worker, when a
+  /// backup has taken over and knows of one that came after one that was lost.
   std::vector<std::deque<PushRequest>> collected_{};
   uint64_t updates_ = 0;
 };

@@ -36,7 +36,9 @@ OrderEntry entry_of(const PullRequest& pull) {
   return {.kind = OrderEntry::Kind::kPull, .worker = pull.worker, .number = pull.number};
 }
 OrderEntry entry_of(const PushRequest& push) {
-  return {.kind = OrderEntry::Kind::kPush, .worker = push.worker, .number = push.number};
+  return {.kind = push.is_upkeep() ? OrderEntry::Kind::kUpkeep : OrderEntry::Kind::kPush,
+          .worker = push.worker,
+          .number = push.number};
 }
 
 std::vector<SavedDense> saved_of(const std::vector<DenseGiven>& given) {
@@ -217,13 +219,15 @@ void Replica::note(const OrderEntry& entry) {
 }
 
 void Replica::take(const PushRequest& request) {
-  if (request.number < partition_->pushes_of(request.worker)) {
-    return;  // it came before
+  if (partition_->has(request)) {
+    return;
   }
   if (replay_ == nullptr) {
     change(request);
     note(entry_of(request));
-  } else if (const auto place = std::pair(request.worker, request.number);
+  } else if (const PlaceOfPush place{request.worker,
+                                     request.number,
+                                     request.is_upkeep() ? request.upkeeps : UINT64_MAX};
              !early_.contains(place)) {
     replay_->check(entry_of(request));
     early_.emplace(place, request);
@@ -737,6 +741,7 @@ WorkerProgress Replica::progress_of(uint32_t worker) const {
   check_primary();
   return {.tables = tables_.fingerprint(),
           .pushes = partition().pushes_of(worker),
+          .upkeeps = partition().upkeeps_of(worker),
           .steps = partition().steps_of(worker)};
 }
 

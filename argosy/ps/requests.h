@@ -55,7 +55,7 @@ struct RowsPushed {
   auto fields() { return std::tie(table, lr, counts, ids, gradients, shows, clicks, seen, read); }
 };
 
-/// What is done to tables with statistics after a push.
+/// What is done to tables with statistics between two pushes.
 struct Upkeep {
   int32_t day = -1;  ///< that begins; -1: none
   bool shrink = false;
@@ -63,10 +63,12 @@ struct Upkeep {
   auto fields() { return std::tie(day, shrink); }
 };
 
+/// A push, or upkeep, which has its place before the worker's push of the same number.
 struct PushRequest {
   uint32_t partition = 0;
   uint32_t worker = 0;
-  uint64_t number = 0;  ///< of the worker's pushes, from 0
+  uint64_t number = 0;   ///< of the worker's pushes, from 0
+  uint64_t upkeeps = 0;  ///< with upkeep: those of the worker before it, since its last push
   std::vector<RowsPushed> rows{};
   std::vector<double> dense_lr{};  ///< of each dense parameter there; empty: none is pushed
   rpc::Memory dense{};             ///< f32: their gradients in turn
@@ -79,6 +81,7 @@ struct PushRequest {
     return std::tie(partition,
                     worker,
                     number,
+                    upkeeps,
                     rows,
                     dense_lr,
                     dense,
@@ -88,6 +91,7 @@ struct PushRequest {
                     steps,
                     head_start);
   }
+  [[nodiscard]] bool is_upkeep() const { return upkeep.is_any(); }
   /// Of what it takes with it.
   [[nodiscard]] size_t bytes() const {
     size_t all = dense.size() + dense_read.size();
@@ -107,11 +111,12 @@ struct ProgressRequest {
 };
 
 struct WorkerProgress {
-  uint64_t tables = 0;  ///< TableSet::fingerprint() of the server
-  std::string terms{};  ///< TableServerOptions::terms
-  uint64_t pushes = 0;  ///< of the worker, that the partition has
-  uint64_t steps = 0;   ///< of the training, that they stand for
-  auto fields() { return std::tie(tables, terms, pushes, steps); }
+  uint64_t tables = 0;   ///< TableSet::fingerprint() of the server
+  std::string terms{};   ///< TableServerOptions::terms
+  uint64_t pushes = 0;   ///< of the worker, that the partition has
+  uint64_t upkeeps = 0;  ///< after the last of them
+  uint64_t steps = 0;    ///< of the training, that they stand for
+  auto fields() { return std::tie(tables, terms, pushes, upkeeps, steps); }
 };
 
 /// What a server tells of one table.

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -115,11 +116,13 @@ void TableClient::begin_where_it_is() {
                  "worker {} has pushed {} times in this job already: a worker has one client",
                  options_.worker,
                  theirs.pushes);
-    if (!least || theirs.pushes < least->pushes) {
+    if (!least ||
+        std::tie(theirs.pushes, theirs.upkeeps) < std::tie(least->pushes, least->upkeeps)) {
       least = theirs;
     }
   }
   pushes_ = least->pushes;
+  upkeeps_ = least->upkeeps;
   steps_before_ = least->steps;
 }
 
@@ -559,6 +562,7 @@ void TableClient::push(std::span<const Gradients> gradients,
     requests.push_back({.partition = static_cast<uint32_t>(partition),
                         .worker = options_.worker,
                         .number = pushes_,
+                        .upkeeps = upkeeps_,
                         .upkeep = upkeep,
                         .steps = steps});
   }
@@ -581,7 +585,8 @@ void TableClient::push(std::span<const Gradients> gradients,
     request.dense_read = rpc::Memory::own(std::move(read));
   }
   (void)ask_all<void>("ps/push", requests);
-  ++pushes_;
+  pushes_ += upkeep.is_any() ? 0 : 1;
+  upkeeps_ = upkeep.is_any() ? upkeeps_ + 1 : 0;
 }
 
 void TableClient::add_rows(const Gradients& all, std::vector<PushRequest>& requests) {

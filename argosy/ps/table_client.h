@@ -131,8 +131,8 @@ class TableClient final {
                         uint64_t steps) {
     push(differences, dense, {}, steps);
   }
-  // Upkeep of tables with statistics, as pushes of nothing: in kSync all workers call it, and one
-  // of them is enough else. Errors: as pull().
+  // Upkeep of tables with statistics, between two pushes: in kSync all workers call it, and one of
+  // them is enough else. Errors: as pull().
 
   /// Lets shows and clicks decay, and drops rows that nobody sees: see ShrinkOptions.
   void shrink() { keep_up({.shrink = true}); }
@@ -210,6 +210,7 @@ class TableClient final {
   std::vector<View> known_{};                    ///< by partition
   std::vector<std::vector<size_t>> dense_of_{};  ///< by partition
   uint64_t pushes_ = 0;
+  uint64_t upkeeps_ = 0;  ///< since the last of them
   uint64_t steps_before_ = 0;
   uint64_t pulls_ = 0;
   bool said_disk_ = false;

@@ -9,20 +9,19 @@ bool WorkerPace::none_has_pushed() const {
   return std::ranges::all_of(workers_, [](const Worker& one) { return one.pushes == 0; });
 }
 
-void WorkerPace::count(size_t worker, bool is_step) {
+void WorkerPace::count(size_t worker) {
   Worker& one = workers_[worker];
   ++one.pushes;
-  one.steps += is_step ? 1 : 0;
   if (one.excused) {
     const uint64_t others = slowest();
     const bool has_others = others != std::numeric_limits<uint64_t>::max();
     one.excused = false;
-    give_head_start(worker, has_others && others > one.steps ? others - one.steps : 0);
+    give_head_start(worker, has_others && others > one.pushes ? others - one.pushes : 0);
   }
 }
 
-void WorkerPace::give_head_start(size_t worker, uint64_t steps) {
-  workers_[worker].head_start = std::max(workers_[worker].head_start, steps);
+void WorkerPace::give_head_start(size_t worker, uint64_t pushes) {
+  workers_[worker].head_start = std::max(workers_[worker].head_start, pushes);
 }
 
 uint64_t WorkerPace::slowest() const {

@@ -26,24 +26,6 @@ TEST(WorkerPace, IsThatOfTheSlowest) {
   EXPECT_FALSE(pace.none_has_pushed());
 }
 
-TEST(WorkerPace, IsThatOfStepsAlone) {
-  WorkerPace pace(2);
-  push(pace, 0, 3);
-  push(pace, 1, 3);
-  pace.count(0, /*is_step=*/false);
-  EXPECT_EQ(pace.pushes_of(0), 4U);
-  EXPECT_EQ(pace.upkeeps_of(0), 1U);
-  EXPECT_EQ(pace.apart(), 0U);
-  pace.excuse(1);
-  push(pace, 0, 10);
-  pace.count(1, /*is_step=*/false);
-  EXPECT_EQ(pace.head_start_of(1), 10U);
-  WorkerPace backup(2);
-  backup.set(0, 14, 13);
-  EXPECT_EQ(backup.upkeeps_of(0), 1U);
-  EXPECT_EQ(backup.upkeeps_of(7), 0U) << "no such worker";
-}
-
 TEST(WorkerPace, NobodyWaitsForOneThatIsGoneNorForItsReturn) {
   WorkerPace pace(2);
   push(pace, 0, 3);
