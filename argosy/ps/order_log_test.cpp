@@ -175,6 +175,23 @@ TEST_F(Replays, WhatAWorkerHasUnderWayMayComeInAnyOrder) {
   replay.check({.kind = Kind::kPush, .number = 0});
 }
 
+TEST_F(Replays, NoPullOvertakesUpkeep) {
+  const OrderOf of{.workers = 2};
+  {
+    OrderRecord record(folder_, of);
+    record.note({.kind = Kind::kUpkeep, .worker = 0});
+    record.note({.kind = Kind::kPull, .worker = 1});
+    record.note({.kind = Kind::kUpkeep, .worker = 0});
+  }
+  OrderReplay replay(folder_, of);
+  EXPECT_FALSE(replay.is_next({.kind = Kind::kPull, .worker = 1}));
+  replay.take({.kind = Kind::kUpkeep, .worker = 0});
+  EXPECT_FALSE(replay.is_next({.kind = Kind::kUpkeep, .worker = 0}));
+  replay.take({.kind = Kind::kPull, .worker = 1});
+  EXPECT_THAT(error_text<UsageError>([&] { replay.check({.kind = Kind::kPush, .worker = 0}); }),
+              HasSubstr("push 0 of worker 0 comes where upkeep before push 0 of worker 0"));
+}
+
 TEST_F(Replays, PullsBetweenTwoPushesComeInAnyOrder) {
   const OrderOf of{.workers = 2};
   {

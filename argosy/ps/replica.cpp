@@ -225,9 +225,7 @@ void Replica::take(const PushRequest& request) {
   if (replay_ == nullptr) {
     change(request);
     note(entry_of(request));
-  } else if (const PlaceOfPush place{request.worker,
-                                     request.number,
-                                     request.is_upkeep() ? request.upkeeps : UINT64_MAX};
+  } else if (const auto place = std::pair(request.worker, request.number);
              !early_.contains(place)) {
     replay_->check(entry_of(request));
     early_.emplace(place, request);

@@ -96,9 +96,6 @@ struct ReplicaState {
   auto fields() { return std::tie(partition, stream, state); }
 };
 
-/// The worker, the number of its push, and what upkeep came before.
-using PlaceOfPush = std::tuple<uint32_t, uint64_t, uint64_t>;
-
 /// One server's copy of a partition: the primary, which answers workers, the backup, or none yet.
 ///
 /// The primary sends each push to the backup and acknowledges it when the backup has it. So a
@@ -247,8 +244,8 @@ class Replica final {
   std::list<WaitingPull> waiting_{};
   std::unique_ptr<OrderRecord> record_{};
   std::unique_ptr<OrderReplay> replay_{};
-  std::map<PlaceOfPush, PushRequest> early_{};  ///< replay
-  uint64_t joins_ = 0;                          ///< that this server has asked for
+  std::map<std::pair<uint32_t, uint64_t>, PushRequest> early_{};  ///< by worker and number: replay
+  uint64_t joins_ = 0;                ///< that this server has asked for
   uint64_t last_joined_ = 0;          ///< the stream of the last one that asked this server
   std::atomic<bool> naming_ = false;  ///< the store is being told of a new backup
   std::atomic<std::chrono::steady_clock::time_point> next_join_{};
