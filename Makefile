@@ -30,7 +30,7 @@ PEERS ?= $(wildcard .venv-peers/bin/python)
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test docs deb deb-check bundle bundle-check wheel wheel-check torch torch-tests paddle abi-check image image-check slurm-check release release-check reproduce test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
+.PHONY: help demo test docs deb deb-check bundle bundle-check wheel wheel-check torch torch-tests paddle paddle-check need-root abi-check image image-check slurm-check release release-check reproduce test-clusters build bench fuzz peers engine-cuda readers format lint lint-all install clean deps-% configure configure-lint
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -98,7 +98,7 @@ deb: deps-deb ## Debian packages of what is committed, in build/deb; RELEASE=tri
 	@packaging/deb.sh build/deb$(RELEASE:%=-%) $(RELEASE)
 
 deb-check: deps-deb ## Install build/deb's packages (RELEASE=trixie) in a bare root, run their tests, upgrade and purge them (root)
-	@packaging/root.sh $(or $(RELEASE),bookworm) build/deb$(RELEASE:%=-%) -- /mnt/source/packaging/try_deb.sh /mnt
+	@packaging/root.sh $(or $(RELEASE),$(shell . /etc/os-release && echo $$VERSION_CODENAME)) build/deb$(RELEASE:%=-%) -- /mnt/source/packaging/try_deb.sh /mnt
 
 abi-check: deps-abi ## Do programs of an earlier release run with build/deb's library? EARLIER=<folder of that release>, else the last tag's is built
 	@packaging/abi_check.sh "$(EARLIER)" build/deb build/abi
@@ -127,12 +127,21 @@ paddle: deps-torch ## Paddle's process groups over Argosy for pip, in build/pack
 torch-tests: torch $(if $(PEERS),,peers) ## PyTorch's own tests on Gloo and on the backend "argosy", compared, in build/torch-tests: PEERS=<python>
 	@tests/torch/run.sh "$(or $(PEERS),.venv-peers/bin/python)" build/packages/argosy_torch-$(VERSION).tar.gz build/torch-tests
 
-release: deb bundle wheel torch paddle image ## All packages with checksums and an SBOM each, in build/release-files
+paddle-check: paddle $(if $(PEERS),,peers) ## Compile the package for Paddle with pip, and reduce with it: PEERS=<python>
+	@packaging/static_launcher.sh build/wheel/argosy build/wheel/sources
+	@tests/paddle/backend_test.sh $(CURDIR)/build/wheel/argosy $(CURDIR)/build/packages/argosy_paddle-$(VERSION).tar.gz $(CURDIR)/build/paddle-check "$(abspath $(or $(PEERS),.venv-peers/bin/python))"
+	@echo "argosy: argosy_paddle was installed by pip, and reduces as Gloo does"
+
+need-root:
+	@[ "$$(id -u)" -eq 0 ] || { echo "argosy: roots of Debian are made by root: sudo make $(MAKECMDGOALS)" >&2; exit 1; }
+
+release: need-root deb bundle wheel torch paddle image ## All packages with checksums and an SBOM each, in build/release-files (root)
 	@packaging/deb.sh build/deb-trixie trixie
 	@packaging/release.sh build/packages build/image build/release-files build/deb build/deb-trixie
 
-release-check: deb-check bundle-check wheel-check image-check slurm-check torch-tests reproduce ## Try all packages in bare roots, run PyTorch's own tests, and build again to the bit (root; three quarters of an hour)
+release-check: need-root deb-check bundle-check wheel-check image-check slurm-check torch-tests paddle-check reproduce ## Try all packages in bare roots, run PyTorch's own tests, and build again to the bit (root; three quarters of an hour)
 	@packaging/root.sh trixie build/deb-trixie -- /mnt/source/packaging/try_deb.sh /mnt
+	@packaging/release_tried.sh build/release-files build/deb build/deb-trixie build/packages build/image
 
 reproduce: deps-deb deps-wheel ## Build Debian's packages and the wheel in another folder and compare them to the bit
 	@packaging/reproduce.sh build/deb build/packages

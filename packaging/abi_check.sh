@@ -15,7 +15,7 @@ for tool in abidiff dpkg-deb readelf g++ pkg-config python3; do
 done
 earlier=$1 report=$3/report
 mkdir -p "$3"
-scratch=$(mktemp -d)
+scratch=$(mktemp -d /var/tmp/argosy-abi.XXXXXX) # /tmp may be small, or without programs
 trap 'rm -rf "$scratch"' EXIT
 
 if [[ -z $earlier ]]; then

@@ -12,6 +12,7 @@ for tool in patchelf zstd readelf python3 cmake; do
   command -v "$tool" >/dev/null || die "there is no $tool. Run first: scripts/install_deps.sh bundle"
 done
 version=$(sed -n 's/^project(argosy VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt)
+commit=$(git describe --always --dirty)
 mkdir -p "$1"
 out=$(realpath "$1")
 name=argosy-$version-linux-x86_64
@@ -22,7 +23,7 @@ rm -rf "$root" "$root.tar.zst"
 echo "argosy: building (log: $1/build.log)"
 {
   cmake --preset release -B build/bundle -DARGOSY_BUILD_TESTS=OFF -DARGOSY_BUILD_EXAMPLES=OFF -DARGOSY_SHARED=ON \
-    -DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu "-DCMAKE_CXX_FLAGS=-ffile-prefix-map=$PWD=." &&
+    -DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu "-DCMAKE_CXX_FLAGS=\"-ffile-prefix-map=$PWD=.\"" &&
     cmake --build build/bundle -j "${JOBS:-$(nproc)}" --target argosy_installed &&
     cmake --install build/bundle --prefix "$root" --strip
 } >"$out/build.log" 2>&1 || { tail -n 20 "$out/build.log" >&2; die "the build failed: $out/build.log"; }
@@ -38,7 +39,7 @@ for program in argosy-{checkpoint,data,runs,torch}; do
   ln -s "../bin/$program" "$root/libexec/$program"
 done
 ln -s ../bin/argosy "$root/libexec/argosy"
-python3 packaging/shared_libraries.py "$root"/libexec/*.elf "$libraries"/libargosy.so.*.*.* \
+/usr/bin/python3 packaging/shared_libraries.py "$root"/libexec/*.elf "$libraries"/libargosy.so.*.*.* \
   --into "$libraries" --system "$root/libexec/system" --sources "$out/sources"
 gcc -shared -fPIC -Os -s -Wall -Wextra -Werror -Wl,-soname,libjbig.so.0 -o "$libraries/libjbig.so.0" packaging/bundle/no_jbig.c
 sed -i '/libjbig/d' "$out/sources"
@@ -77,8 +78,8 @@ install -m 644 packaging/bundle/env.sh "$root"
 install packaging/bundle/demo.sh "$root"
 sed "s/@VERSION@/$version/" packaging/bundle/README.txt >"$root/README.txt"
 cat "$out/launcher_sources" >>"$out/sources"
-echo /usr/share/datasets/fashion-mnist >>"$out/sources"
-python3 packaging/sbom.py --files "$out/sources" --version "$version" --commit "$(git describe --always --dirty)" \
+printf '%s\n' /usr/share/datasets/fashion-mnist /usr/include/xxhash.h >>"$out/sources" # xxhash is compiled in
+/usr/bin/python3 packaging/sbom.py --files "$out/sources" --version "$version" --commit "$commit" \
   --licenses "$root/share/licenses" --out "$root/sbom.json"
 
 code=0 # 1 where nothing is found

@@ -15,8 +15,8 @@ for tool in dpkg-buildpackage dh help2man lintian; do
 done
 mkdir -p "$1"
 out=$(realpath "$1")
-rm -rf "$out"/*.deb "$out"/*.changes "$out"/*.buildinfo "$out/source"
-scratch=$(mktemp -d)
+rm -rf "$out"/{,lib}argosy*.deb "$out"/argosy_*.{changes,buildinfo} "$out/source"
+scratch=$(mktemp -d /var/tmp/argosy-deb.XXXXXX) # /tmp may be small, or without programs
 trap 'rm -rf "$scratch"' EXIT
 if [[ ${2-$here} != "$here" ]]; then
   git clone -q . "$scratch/argosy"

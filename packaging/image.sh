@@ -36,6 +36,7 @@ done
 apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' \
   'Component: main' | sed -nE '/ bookworm(-updates|-security)? /p' | sort -u >"$scratch/debian.list"
 [[ -s $scratch/debian.list ]] || die "apt knows no source of Debian 12 here: apt-get update"
+! grep -q '://[^/ ]*@' "$scratch/debian.list" || die "apt's sources have a password, and the image would have it too"
 { cat "$scratch/debian.list"; echo "deb [trusted=yes] copy://$scratch/debs ./"; } >"$scratch/all.list"
 apt-config dump | sed -nE '/^Acquire::(https?|Check-|Retries)/p' >"$scratch/host.conf"
 

@@ -9,6 +9,7 @@ die() { echo "argosy: $*" >&2; exit 1; }
 
 [[ $# -eq 2 && -f packaging/${1-}/setup.py ]] || die "usage: packaging/python_backend.sh torch|paddle OUT"
 name=$1
+commit=$(git describe --always --dirty)
 for tool in patchelf readelf cmake; do
   command -v "$tool" >/dev/null || die "there is no $tool. Run first: scripts/install_deps.sh torch"
 done
@@ -23,7 +24,7 @@ rm -rf "$tree"
 mkdir -p "$work"
 {
   cmake --preset release -B "$work/library" -DARGOSY_BUILD_TESTS=OFF -DARGOSY_BUILD_EXAMPLES=OFF \
-    "-DCMAKE_CXX_FLAGS=-ffile-prefix-map=$PWD=." "-DARGOSY_ONLY=base;os;rendezvous;transport;comm;abi" &&
+    "-DCMAKE_CXX_FLAGS=\"-ffile-prefix-map=$PWD=.\"" "-DARGOSY_ONLY=base;os;rendezvous;transport;comm;abi" &&
     cmake --build "$work/library" -j "${JOBS:-$(nproc)}" --target argosy_comm_library
 } >"$log" 2>&1 || { tail -n 20 "$log" >&2; die "libargosy_comm.so could not be built: $log"; }
 
@@ -57,9 +58,10 @@ for library in "$package"/lib/*; do
     mv "$library" "$package/lib/libargosy_$file"
   fi
 done
+echo /usr/include/nlohmann/json.hpp >>"$work/sources" # compiled in
 grep -v -E '/(libc|libm|libdl|libgcc_s|libresolv|libstdc\+\+|ld-linux-x86-64)[.]so' "$work/sources" >"$work/bundled"
 /usr/bin/python3 packaging/sbom.py --files "$work/bundled" --version "$version" \
-  --commit "$(git describe --always --dirty)" --licenses "$package/licenses" --out "$package/sbom.json" >>"$log"
+  --commit "$commit" --licenses "$package/licenses" --out "$package/sbom.json" >>"$log"
 # What the system must have: its C library and its C++ library.
 needs() { readelf -V -W "$package"/lib/* | grep -o "$1_[0-9.]*" | sort -V | tail -n 1; }
 find "$tree" -exec touch -h -d "@$(git log -1 --format=%ct)" {} +

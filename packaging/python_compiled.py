@@ -15,7 +15,7 @@ LIBRARY = Path(__file__).parent / "lib" / "libargosy_comm.so"
 def _lacks(include):
     import setuptools
 
-    compiler = os.environ.get("CXX", "c++").split()[0]
+    compiler = (os.environ.get("CXX") or "c++").split()[0]
     if int(setuptools.__version__.split(".")[0]) < 61:
         yield f"setuptools 61 or newer, and here is {setuptools.__version__}: pip install -U setuptools"
     if shutil.which(compiler) is None:

@@ -7,7 +7,7 @@ die() { echo "argosy: $*" >&2; exit 1; }
 [[ $# -eq 2 ]] || die "usage: packaging/reproduce.sh DEB_FOLDER FOLDER"
 [[ -z $(git status --porcelain) ]] || die "there are changes that are not committed: a clone has others"
 debs=$(realpath "$1") folder=$(realpath "$2")
-scratch=$(mktemp -d)
+scratch=$(mktemp -d /var/tmp/argosy-again.XXXXXX) # /tmp may be small, or without programs
 trap 'rm -rf "$scratch"' EXIT
 git clone -q . "$scratch/again"
 cd "$scratch/again"

@@ -4,6 +4,7 @@
 # FOLDER is /mnt there, to read and to write. The command has this machine's network, and a process namespace and mounts
 # of its own, which end with it. Needs root, and debootstrap. Roots are kept as build/roots/RELEASE.tar.
 set -euo pipefail
+umask 022 # what is copied into the root is for its users
 cd "$(dirname "$0")/.."
 die() { echo "argosy: $*" >&2; exit 1; }
 
@@ -27,8 +28,8 @@ if [[ ! -e $kept ]]; then
   debootstrap --variant=minbase --include=ca-certificates "$release" "$root" "$mirror" >"build/roots/$release.log" 2>&1 ||
     die "debootstrap failed: see build/roots/$release.log"
   rm -f "$root"/var/cache/apt/archives/*.deb
-  tar -c -C "$root" -f "$kept.new" .
-  mv "$kept.new" "$kept"
+  tar -c -C "$root" -f "$kept.$$" .
+  mv "$kept.$$" "$kept"
 else
   tar -x -C "$root" -f "$kept"
 fi
@@ -37,6 +38,7 @@ apt-config dump | sed -nE '/^Acquire::(https?|Check-|Retries)/p' >"$root/etc/apt
 for file in resolv.conf hosts ssl/certs/ca-certificates.crt; do
   [[ ! -e /etc/$file ]] || cp -L --remove-destination "/etc/$file" "$root/etc/$file"
 done
+# In the background, so that a signal ends what runs there before the root is removed.
 unshare --mount --pid --fork --kill-child --uts --ipc bash -euo pipefail -c '
   mount --make-rprivate /
   mount -t proc proc "$0/proc"
@@ -45,4 +47,7 @@ unshare --mount --pid --fork --kill-child --uts --ipc bash -euo pipefail -c '
   mount -t tmpfs tmpfs "$0/dev/shm"
   shift
   exec chroot "$0" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"
-' "$root" "$folder" "$@"
+' "$root" "$folder" "$@" <&0 &
+child=$!
+trap 'kill -KILL "$child" 2>/dev/null; wait "$child" 2>/dev/null || true; exit 143' HUP INT TERM
+wait "$child"

@@ -10,6 +10,7 @@ size. Needs binutils and patchelf.
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -24,7 +25,8 @@ SYSTEM = re.compile(
 
 
 def output(*command):
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    english = {**os.environ, "LC_ALL": "C"}
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=english).stdout
 
 
 @cache

@@ -9,7 +9,7 @@ mkdir -p build "$(dirname "$1")"
 log=build/launcher.log
 {
   cmake --preset release -B build/launcher -DARGOSY_STATIC_LAUNCHER=ON -DARGOSY_BUILD_TESTS=OFF \
-    -DARGOSY_BUILD_EXAMPLES=OFF "-DCMAKE_CXX_FLAGS=-ffile-prefix-map=$PWD=." "-DARGOSY_ONLY=base;program;os;rendezvous;launch;apps" &&
+    -DARGOSY_BUILD_EXAMPLES=OFF "-DCMAKE_CXX_FLAGS=\"-ffile-prefix-map=$PWD=.\"" "-DARGOSY_ONLY=base;program;os;rendezvous;launch;apps" &&
     cmake --build build/launcher -j "${JOBS:-$(nproc)}" --target argosy_cli
 } >"$log" 2>&1 || { tail -n 20 "$log" >&2; echo "argosy: the launcher could not be built: $log" >&2; exit 1; }
 install -s build/launcher/bin/argosy "$1"

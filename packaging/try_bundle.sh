@@ -7,14 +7,16 @@ folder=$(realpath "$1")
 fail() { echo "bundle: $*" >&2; exit 1; }
 bundle=$(echo "$folder"/argosy-*-linux-x86_64.tar.zst)
 [[ -f $bundle ]] || fail "there is no bundle in $folder, or there are several: make bundle"
-apt-get -qq update
+apt-get -qq update -o APT::Update::Error-Mode=any || fail "apt-get update failed"
 # What the README says that it needs: zstd, which tar calls. The other one is for the walk.
-apt-get -qq install -y --no-install-recommends zstd iproute2 >/dev/null 2>&1
+apt-get -qq install -y --no-install-recommends zstd iproute2 >/tmp/install.log 2>&1 ||
+  { tail -n 20 /tmp/install.log >&2; fail "apt-get could not install zstd iproute2"; }
 glibc=$(ldd --version | sed -n '1s/.* //p')
 builds=$(printf '2.36\n%s\n' "$glibc" | sort -V -C && echo yes || echo no) # what a program of one's own needs
 id someone >/dev/null 2>&1 || useradd -m someone
 cat >/tmp/walk.sh <<'END'
 set -euo pipefail
+trap 'echo "the walk ends at line $LINENO: $BASH_COMMAND" >&2' ERR
 cd
 started=$(date +%s%N)
 tar --zstd -xf "$1"
@@ -24,6 +26,10 @@ echo "from tar to the trained model: $(( ($(date +%s%N) - started) / 1000000 )) 
 accuracy=$(sed -n 's/.*eval_acc: \([0-9.]*\).*/\1/p' demo.log | tail -n 1)
 [[ $accuracy == 0.8[5-9]* || $accuracy == 0.9* ]] || { echo "the demo ends with accuracy \"$accuracy\""; exit 1; }
 echo "accuracy $accuracy"
+mkdir 'a:b' && mv "$home" 'a:b/argosy' # where the loader divides a list of folders
+a:b/argosy/bin/argosy runs ls runs | grep -q demo
+! . a:b/argosy/env.sh 2>/dev/null || { echo "env.sh puts a folder with a colon into PATH"; exit 1; }
+mv 'a:b/argosy' "$home"
 mkdir 'another place'
 mv "$home" 'another place/argosy'
 mkdir ~/elsewhere && cd ~/elsewhere
@@ -50,6 +56,7 @@ said=$(argosy torchrun --nproc_per_node 2 --no_python sh -c 'echo "rank $RANK of
 END
 cat >/tmp/own.sh <<'END'
 set -euo pipefail
+trap 'echo "the walk ends at line $LINENO: $BASH_COMMAND" >&2' ERR
 mv "$HOME/another place/argosy" ~/argosy # pkg-config takes no spaces
 . ~/argosy/env.sh
 docs=$HOME/argosy/share/doc/argosy

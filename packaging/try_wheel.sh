@@ -7,11 +7,13 @@ folder=$(realpath "$1")
 fail() { echo "wheel: $*" >&2; exit 1; }
 wheel=$(echo "$folder"/argosy-*.whl)
 [[ -f $wheel ]] || fail "there is no wheel in $folder, or there are several: make wheel"
-apt-get -qq update
-apt-get -qq install -y --no-install-recommends python3-venv iproute2 >/dev/null 2>&1
+apt-get -qq update -o APT::Update::Error-Mode=any || fail "apt-get update failed"
+apt-get -qq install -y --no-install-recommends python3-venv iproute2 >/tmp/install.log 2>&1 ||
+  { tail -n 20 /tmp/install.log >&2; fail "apt-get could not install python3-venv iproute2"; }
 id someone >/dev/null 2>&1 || useradd -m someone
 cat >/tmp/walk.sh <<'END'
 set -euo pipefail
+trap 'echo "the walk ends at line $LINENO: $BASH_COMMAND" >&2' ERR
 cd
 python3 -m venv env
 env/bin/pip install --quiet --no-index --disable-pip-version-check "$1"

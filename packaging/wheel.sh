@@ -10,13 +10,14 @@ die() { echo "argosy: $*" >&2; exit 1; }
 for tool in hatchling twine; do
   command -v "$tool" >/dev/null || die "there is no $tool. Run first: scripts/install_deps.sh wheel"
 done
+commit=$(git describe --always --dirty)
 mkdir -p "$1" build/wheel
 out=$(realpath "$1")
 packaging/static_launcher.sh build/wheel/argosy build/wheel/sources
 version=$(sed -n 's/^project(argosy VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt)
 rm -rf build/wheel/licenses
 /usr/bin/python3 packaging/sbom.py --files build/wheel/sources --version "$version" \
-  --commit "$(git describe --always --dirty)" --licenses build/wheel/licenses --out build/wheel/sbom.json
+  --commit "$commit" --licenses build/wheel/licenses --out build/wheel/sbom.json
 rm -f "$out"/argosy-*.whl
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH

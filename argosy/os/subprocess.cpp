@@ -241,6 +241,11 @@ Result<Subprocess> Subprocess::spawn(const SubprocessOptions& options) {
   if (pid < 0) {
     return Failure::from_errno("make a process", fork_error);
   }
+  if (pidfd < 0) {  // an older kernel ignores the flag
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    return Failure::from_errno("watch a process, for which Linux 5.4 or newer is needed", ENOSYS);
+  }
   Subprocess child(pid, UniqueFd(pidfd));
 
   // The pipe closes on exec: four bytes mean that it failed, none that the program runs.

@@ -8,6 +8,13 @@ elif [ -n "${ZSH_VERSION-}" ]; then
 else
   argosy_home=$PWD
 fi
+case $argosy_home in
+  *:*)
+    echo "argosy: $argosy_home has a colon, at which PATH is divided: call its bin/argosy by its path, or move it" >&2
+    unset argosy_home
+    return 1
+    ;;
+esac
 if [ ! -x "$argosy_home/bin/argosy" ]; then
   echo "argosy: no bin/argosy in $argosy_home: source env.sh from within its folder" >&2
   unset argosy_home

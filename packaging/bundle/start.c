@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
                        "--argv0",
                        argc > 0 ? argv[0] : name,
                        "--library-path",
-                       text("%s/libexec/system:%s/lib/x86_64-linux-gnu", root, root),
+                       "$ORIGIN/system:$ORIGIN/../lib/x86_64-linux-gnu",  // a colon in ROOT would divide it
                        text("%s/libexec/%s.elf", root, name)};
   const size_t count = sizeof own / sizeof *own;
   char** const words = calloc(count + (size_t)argc + 1, sizeof *words);

@@ -14,9 +14,9 @@ import _compiled
 try:
     import paddle
     from paddle.base import libpaddle
-except ImportError:
+except ImportError as error:
     sys.exit(
-        "argosy.paddle is compiled against Paddle, which is not to be seen here: install paddlepaddle first, and call "
+        f"argosy.paddle is compiled against Paddle, which is not to be seen here ({error}): install paddlepaddle first, and call "
         "pip with --no-build-isolation"
     )
 

@@ -13,9 +13,9 @@ import _compiled
 try:
     import torch
     from torch.utils.cpp_extension import BuildExtension, CppExtension
-except ImportError:
+except ImportError as error:
     sys.exit(
-        "argosy.torch is compiled against PyTorch, which is not to be seen here: install torch first, and call pip "
+        f"argosy.torch is compiled against PyTorch, which is not to be seen here ({error}): install torch first, and call pip "
         "with --no-build-isolation"
     )
 

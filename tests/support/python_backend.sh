@@ -1,19 +1,31 @@
 # What the tests of argosy.torch and argosy.paddle share. They source it, with these set: name (torch or paddle), python,
-# argosy (the launcher), library (libargosy_comm.so) and folder, in which the package is compiled here, as pip would.
+# argosy (the launcher), library (libargosy_comm.so) and folder, in which the package is compiled here, as pip would. Where
+# library is a package for pip, pip puts it there.
 # shellcheck shell=bash disable=SC2154
 fail() { echo "$name: $*" >&2; exit 1; }
 expect() { [[ $2 == "$1" ]] || fail "expected \"$1\", got \"$2\""; }
 
 source_root=$here/../..
-mkdir -p "$folder/argosy/abi" "$folder/argosy/$name/lib"
-find "$folder" -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' \) -delete # what the source may not have any more
-cp -rp "$source_root/packaging/$name/." "$folder"
-cp -p "$source_root"/argosy/abi/{comm,library}.h "$folder/argosy/abi"
-cp -p "$source_root/packaging/python_interpreter.h" "$folder/argosy/abi/interpreter.h"
-cp -p "$source_root/packaging/python_compiled.py" "$folder/argosy/$name/_compiled.py"
-cp -p "$library" "$folder/argosy/$name/lib"
-(cd "$folder" && "$python" setup.py -q build_ext --inplace) >"$folder/compile.log" 2>&1 ||
-  { tail -n 30 "$folder/compile.log" >&2; fail "it does not compile"; }
+# from_source: compiles it here, again only what has changed.
+from_source() {
+  mkdir -p "$folder/argosy/abi" "$folder/argosy/$name/lib"
+  find "$folder" -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' \) -delete # what the source may not have any more
+  cp -rp "$source_root/packaging/$name/." "$folder"
+  cp -p "$source_root"/argosy/abi/{comm,library}.h "$folder/argosy/abi"
+  cp -p "$source_root/packaging/python_interpreter.h" "$folder/argosy/abi/interpreter.h"
+  cp -p "$source_root/packaging/python_compiled.py" "$folder/argosy/$name/_compiled.py"
+  cp -p "$library" "$folder/argosy/$name/lib"
+  (cd "$folder" && "$python" setup.py -q build_ext --inplace) >"$folder/compile.log" 2>&1 ||
+    { tail -n 30 "$folder/compile.log" >&2; fail "it does not compile"; }
+}
+# from_package: as a user has it.
+from_package() {
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation \
+    --target "$folder" "$library" >"$folder.log" 2>&1 || { tail -n 30 "$folder.log" >&2; fail "pip cannot install it"; }
+}
+if [[ $library == *.tar.gz ]]; then from_package; else from_source; fi
 export PYTHONPATH=$folder OMP_NUM_THREADS=1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
