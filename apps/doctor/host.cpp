@@ -166,7 +166,7 @@ Finding supervision() {
   return {.subject = "supervision",
           .verdict = Verdict::kBad,
           .text = child.ok() ? "a process did not end" : child.failure().what,
-          .advice = "argosy launch needs Linux 5.3 or newer, with clone and pidfd_open allowed"};
+          .advice = "argosy launch needs Linux 5.4 or newer, with clone and pidfd_open allowed"};
 }
 
 Finding clock() {
