@@ -3,6 +3,7 @@ what it is called, and how it is loaded. packaging/python_backend.sh puts this i
 
 import atexit
 import importlib
+import importlib.util
 import os
 import shutil
 import sys
@@ -16,14 +17,15 @@ def _lacks(include):
     import setuptools
 
     compiler = (os.environ.get("CXX") or "c++").split()[0]
-    if int(setuptools.__version__.split(".")[0]) < 61:
+    version = int(setuptools.__version__.split(".")[0])
+    if version < 61:
         yield f"setuptools 61 or newer, and here is {setuptools.__version__}: pip install -U setuptools"
+    elif version < 71 and importlib.util.find_spec("wheel") is None:
+        yield f"wheel, which setuptools {setuptools.__version__} asks for: pip install wheel"
     if shutil.which(compiler) is None:
         yield f"a C++ compiler, and there is no {compiler}: GCC 11 or newer (Debian: apt install g++)"
     if not Path(include, "Python.h").exists():
         yield f"Python's headers, and there is no {include}/Python.h (Debian: apt install python3-dev)"
-
-
     if not LIBRARY.exists():
         yield (
             f"{LIBRARY.name}, which is not here: this is its source without it. `make torch paddle` in a checkout of "
