@@ -20,7 +20,7 @@ def _lacks(include):
     version = int(setuptools.__version__.split(".")[0])
     if version < 61:
         yield f"setuptools 61 or newer, and here is {setuptools.__version__}: pip install -U setuptools"
-    elif version < 71 and importlib.util.find_spec("wheel") is None:
+    elif version < 71 and "build_ext" not in sys.argv and importlib.util.find_spec("wheel") is None:
         yield f"wheel, which setuptools {setuptools.__version__} asks for: pip install wheel"
     if shutil.which(compiler) is None:
         yield f"a C++ compiler, and there is no {compiler}: GCC 11 or newer (Debian: apt install g++)"
