@@ -152,7 +152,10 @@ int train(const std::vector<std::string>& args) {
   program::Options options = options_of(settings);
   const program::Options own{
       {"--channels_last", "", "--memory_format channels_last", &channels_last, {}, "How it learns"},
-      {"--list", "WHAT", "Prints models, data, optimizers, schedules, augment, traffic; all", &list},
+      {"--list",
+       "WHAT",
+       "Prints models, data, optimizers, schedules, augment, traffic; all",
+       &list},
       {"--dry_run", "", "Says what it would do, and writes nothing", &dry_run},
       {"--json", "", "The last line is the result as JSON", &json}};
   options.insert(options.end(), own.begin(), own.end());
