@@ -343,8 +343,9 @@ def read(folder, headers):
 
 
 def declares(header):
-    """Whether a header has more than includes."""
-    return re.search(r"^(?:class|struct|enum|using|\[\[nodiscard\]\]|inline|void) ", (ROOT / header).read_text(), re.M)
+    """Whether a header has more than includes, and specializations of templates, which have no place of their own."""
+    begins = r"^(?:class|struct|enum|using|\[\[nodiscard\]\]|inline|void) (?!\w+<)"
+    return re.search(begins, (ROOT / header).read_text(encoding="utf-8"), re.M)
 
 
 def duties_of_rooms():
