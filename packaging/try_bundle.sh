@@ -27,7 +27,7 @@ accuracy=$(sed -n 's/.*eval_acc: \([0-9.]*\).*/\1/p' demo.log | tail -n 1)
 [[ $accuracy == 0.8[5-9]* || $accuracy == 0.9* ]] || { echo "the demo ends with accuracy \"$accuracy\""; exit 1; }
 echo "accuracy $accuracy"
 mkdir 'a:b' && mv "$home" 'a:b/argosy' # where the loader divides a list of folders
-a:b/argosy/bin/argosy runs ls runs | grep -q demo
+[[ $(a:b/argosy/bin/argosy runs ls runs) == *demo* ]]
 ! . a:b/argosy/env.sh 2>/dev/null || { echo "env.sh puts a folder with a colon into PATH"; exit 1; }
 mv 'a:b/argosy' "$home"
 mkdir 'another place'

@@ -28,6 +28,18 @@ using Kind = OrderEntry::Kind;
 
 class Replays : public ::testing::Test {
  protected:
+  /// Records a run of so many workers, and opens it.
+  OrderReplay recorded(int workers, const std::vector<OrderEntry>& entries) {
+    const OrderOf of{.workers = workers};
+    {
+      OrderRecord record(folder_, of);
+      for (const OrderEntry& entry : entries) {
+        record.note(entry);
+      }
+    }
+    return {folder_, of};
+  }
+
   const test::TempDir directory_{};
   const std::string folder_ = directory_.path().string();
 };
@@ -153,17 +165,13 @@ TEST_F(Replays, OfAnotherRunAreRefused) {
 }
 
 TEST_F(Replays, WhatAWorkerHasUnderWayMayComeInAnyOrder) {
-  const OrderOf of{.workers = 1};
-  {
-    OrderRecord record(folder_, of);
-    record.note({.kind = Kind::kPull, .number = 1});
-    record.note({.kind = Kind::kPull, .number = 0});
-    record.note({.kind = Kind::kPush, .number = 0});
-    record.note({.kind = Kind::kPull, .number = 2});
-    record.note({.kind = Kind::kPush, .number = 1});
-    record.note({.kind = Kind::kPull, .number = 3});
-  }
-  OrderReplay replay(folder_, of);
+  OrderReplay replay = recorded(1,
+                                {{.kind = Kind::kPull, .number = 1},
+                                 {.kind = Kind::kPull, .number = 0},
+                                 {.kind = Kind::kPush, .number = 0},
+                                 {.kind = Kind::kPull, .number = 2},
+                                 {.kind = Kind::kPush, .number = 1},
+                                 {.kind = Kind::kPull, .number = 3}});
   replay.check({.kind = Kind::kPull, .number = 0});
   replay.check({.kind = Kind::kPull, .number = 1});
   EXPECT_THAT(
@@ -176,14 +184,10 @@ TEST_F(Replays, WhatAWorkerHasUnderWayMayComeInAnyOrder) {
 }
 
 TEST_F(Replays, NoPullOvertakesUpkeep) {
-  const OrderOf of{.workers = 2};
-  {
-    OrderRecord record(folder_, of);
-    record.note({.kind = Kind::kUpkeep, .worker = 0});
-    record.note({.kind = Kind::kPull, .worker = 1});
-    record.note({.kind = Kind::kUpkeep, .worker = 0});
-  }
-  OrderReplay replay(folder_, of);
+  OrderReplay replay = recorded(2,
+                                {{.kind = Kind::kUpkeep, .worker = 0},
+                                 {.kind = Kind::kPull, .worker = 1},
+                                 {.kind = Kind::kUpkeep, .worker = 0}});
   EXPECT_FALSE(replay.is_next({.kind = Kind::kPull, .worker = 1}));
   replay.take({.kind = Kind::kUpkeep, .worker = 0});
   EXPECT_FALSE(replay.is_next({.kind = Kind::kUpkeep, .worker = 0}));
@@ -193,15 +197,11 @@ TEST_F(Replays, NoPullOvertakesUpkeep) {
 }
 
 TEST_F(Replays, PullsBetweenTwoPushesComeInAnyOrder) {
-  const OrderOf of{.workers = 2};
-  {
-    OrderRecord record(folder_, of);
-    record.note({.kind = Kind::kPull, .worker = 0});
-    record.note({.kind = Kind::kPull, .worker = 1});
-    record.note({.kind = Kind::kPush, .worker = 1});
-    record.note({.kind = Kind::kPush, .worker = 0});
-  }
-  OrderReplay replay(folder_, of);
+  OrderReplay replay = recorded(2,
+                                {{.kind = Kind::kPull, .worker = 0},
+                                 {.kind = Kind::kPull, .worker = 1},
+                                 {.kind = Kind::kPush, .worker = 1},
+                                 {.kind = Kind::kPush, .worker = 0}});
   EXPECT_FALSE(replay.is_next({.kind = Kind::kPush, .worker = 1}));
   EXPECT_TRUE(replay.is_next({.kind = Kind::kPull, .worker = 1}));
   replay.take({.kind = Kind::kPull, .worker = 1});
