@@ -5,12 +5,20 @@ import atexit
 import importlib
 import importlib.util
 import os
+import platform
 import shutil
 import sys
 import sysconfig
 from pathlib import Path
 
 LIBRARY = Path(__file__).parent / "lib" / "libargosy_comm.so"
+
+
+def _machine(program):
+    """For which processors a program or library is, as the head of an ELF file has it; None: it is no such file."""
+    with program.open("rb") as file:
+        head = file.read(20)
+    return head[18:] if head.startswith(b"\x7fELF") else None
 
 
 def _lacks(include):
@@ -22,6 +30,8 @@ def _lacks(include):
         yield f"setuptools 61 or newer, and here is {setuptools.__version__}: pip install -U setuptools"
     elif version < 71 and "build_ext" not in sys.argv and importlib.util.find_spec("wheel") is None:
         yield f"wheel, which setuptools {setuptools.__version__} asks for: pip install wheel"
+    if LIBRARY.exists() and _machine(Path(sys.executable)) not in (None, _machine(LIBRARY)):
+        yield f"a package for {platform.machine()}: this one has been built on another kind of machine"
     if shutil.which(compiler) is None:
         yield f"a C++ compiler, and there is no {compiler}: GCC 11 or newer (Debian: apt install g++)"
     if not Path(include, "Python.h").exists():

@@ -28,6 +28,14 @@ for torchrun in "env/bin/argosy torchrun" "env/bin/python -m argosy torchrun"; d
   said=$($torchrun --standalone --nproc_per_node 1 hello.py 2>/dev/null)
   [[ $said == "[rank 0] rank 0 of 1 in $HOME/env" ]] || { echo "$torchrun: $said"; exit 1; }
 done
+mkdir -p base/site
+env/bin/pip install --quiet --no-index --disable-pip-version-check --target base/site "$1"
+for way in "PYTHONPATH=base/site python3" "env/bin/python"; do # of another folder, and of an environment above this one
+  [[ $(env $way -m argosy --version) == "$(env/bin/argosy --version)" ]] || { echo "$way -m argosy"; exit 1; }
+done
+python3 -m venv above
+readlink -f env/lib/python3*/site-packages >"$(echo above/lib/python3*/site-packages)/below.pth"
+[[ $(above/bin/python -m argosy --version) == "$(env/bin/argosy --version)" ]] || { echo "from above"; exit 1; }
 export PATH=$HOME/env/bin:$PATH
 argosy --version
 [[ $(python3 -m argosy --version) == "$(argosy --version)" ]]

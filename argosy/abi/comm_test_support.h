@@ -191,10 +191,10 @@ inline ArgosyStep step(ArgosyStepKind kind, const void* input, void* output, int
 }
 
 /// The sum of one number of each rank.
-inline Ended sum(Rank& rank, int32_t& value) {
+inline Ended sum(Rank& rank, int32_t& value, bool waits = true) {
   const ArgosyStep all_reduce = step(ARGOSY_ALL_REDUCE, nullptr, &value, 1);
   Operation operation([&](ArgosyHere* here) { return argosy_step(here, &all_reduce); });
-  EXPECT_EQ(operation.submit(rank, true), ARGOSY_OK) << rank.why();
+  EXPECT_EQ(operation.submit(rank, waits), ARGOSY_OK) << rank.why();
   return operation.wait();
 }
 

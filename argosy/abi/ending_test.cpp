@@ -1,7 +1,11 @@
 /// How groups end: closed, freed, cut short, and by the death of the rank that hosts their store.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
 #include <barrier>
 #include <chrono>
+#include <csignal>
 #include <deque>
 #include <future>
 #include <memory>
@@ -179,6 +183,72 @@ TEST(AbiEnding, AnOperationMayCloseItsGroup) {
     const Ended ended = sum(rank, value);
     EXPECT_NE(ended.code, ARGOSY_OK);
     EXPECT_THAT(ended.peers, ElementsAre(0)) << ended.message;
+  });
+}
+
+/// What a child does with its parent's group: 0 where that refuses it, and goes.
+int leave_alone(Rank& rank) {
+  int32_t value = 1;
+  const ArgosyStep sum = step(ARGOSY_ALL_REDUCE, nullptr, &value, 1);
+  Operation operation([&](ArgosyHere* here) { return argosy_step(here, &sum); });
+  if (operation.submit(rank) != ARGOSY_MISUSED ||
+      rank.why().find("forked from it") == std::string::npos) {
+    return 1;
+  }
+  argosy_group_free(rank.release());
+  argosy_close_all(1'000);
+  return 0;
+}
+
+TEST(AbiEnding, AForkedChildLeavesTheGroupAloneAndEnds) {
+  with_ranks(2, [](Rank& rank, int me) {
+    int32_t value = 1;
+    EXPECT_EQ(sum(rank, value, false).code, ARGOSY_OK);  // in the group's thread, which waits now
+    if (me == 0) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::_exit(leave_alone(rank));
+      }
+      int status = -1;
+      const auto until = Clock::now() + std::chrono::seconds(20);
+      while (::waitpid(child, &status, WNOHANG) == 0 && Clock::now() < until) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+      if (status == -1) {
+        ::kill(child, SIGKILL);
+        ::waitpid(child, nullptr, 0);
+      }
+      EXPECT_EQ(status, 0) << "-1: it hangs";
+    }
+    EXPECT_EQ(sum(rank, value, false).code, ARGOSY_OK);
+    EXPECT_EQ(value, 4);
+  });
+}
+
+/// Who hears of an end needs further operations, and waits for them: as PyTorch's PowerSGD does.
+TEST(AbiEnding, TheEndOfAnOperationMayWaitForAnother) {
+  with_ranks(2, [](Rank& rank, int /*me*/) {
+    struct Chain {
+      Rank& rank;
+      std::array<int32_t, 3> values{1, 1, 1};
+      std::promise<void> over{};
+
+      static int nothing(void* /*self*/, ArgosyHere* /*here*/) { return ARGOSY_OK; }
+      static void end(void* self, const ArgosyEnd* /*end*/) {
+        auto& chain = *static_cast<Chain*>(self);
+        EXPECT_EQ(sum(chain.rank, chain.values[0], false).code, ARGOSY_OK);
+        EXPECT_EQ(sum(chain.rank, chain.values[1], true).code, ARGOSY_OK);
+        chain.over.set_value();
+      }
+    };
+    for (const int waits : {0, 1}) {
+      Chain chain{.rank = rank};
+      const ArgosyOperation operation = operation_of(Chain::nothing, Chain::end, &chain, waits);
+      EXPECT_EQ(argosy_submit(rank.group(), &operation, rank.text()), ARGOSY_OK);
+      EXPECT_EQ(sum(rank, chain.values[2], waits == 0).code, ARGOSY_OK);
+      chain.over.get_future().wait();
+      EXPECT_THAT(chain.values, ElementsAre(2, 2, 2));
+    }
   });
 }
 

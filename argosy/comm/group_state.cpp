@@ -67,8 +67,11 @@ GroupState::GroupState(std::unique_ptr<transport::Transport> transport,
       family_(std::move(family)),
       options_(std::move(options)),
       names_(options_.world_ranks),
-      queue_([this](Operation& operation) { execute(operation); }) {
-  queue_.set_on_enqueued([this](Operation& operation) { announce(operation); });
+      queue_(
+          std::make_unique<OperationQueue>([this](Operation& operation) { execute(operation); },
+                                           [this](Operation& operation) { conclude(operation); })),
+      waiters_(std::make_unique<WaiterPool>()) {
+  queue_->set_on_enqueued([this](Operation& operation) { announce(operation); });
 }
 
 GroupState::~GroupState() {
@@ -96,6 +99,14 @@ void GroupState::check_usable(std::string_view op) const {
   if (closed_.load(std::memory_order_acquire)) {
     throw_destroyed(op);
   }
+  ARGOSY_CHECK(getpid() == owner_,
+               place(op),
+               "group \"{}\" is process {}'s, and this is process {}, forked from it: its threads "
+               "and connections are not here. Start processes before the group is made, or let "
+               "those that you fork leave it alone.",
+               options_.name,
+               owner_,
+               getpid());
 }
 
 std::shared_ptr<Operation> GroupState::make(OperationInfo info,
@@ -118,7 +129,7 @@ Work GroupState::submit(OperationInfo info,
   const std::shared_ptr<Operation> operation = make(std::move(info), timeout, std::move(body));
   operation->then = std::move(then);
   // A group of one has nobody to wait for: no thread.
-  const bool accepted = size() == 1 ? queue_.run(operation) : queue_.push(operation);
+  const bool accepted = size() == 1 ? queue_->run(operation) : queue_->push(operation);
   if (!accepted) {
     throw_destroyed(operation->info.op);
   }
@@ -132,7 +143,7 @@ void GroupState::run(OperationInfo info,
   check_usable(info.op);
   const std::shared_ptr<Operation> operation = make(std::move(info), timeout, std::move(body));
   operation->then = std::move(then);
-  if (!queue_.run(operation)) {
+  if (!queue_->run(operation)) {
     throw_destroyed(operation->info.op);
   }
   Work(operation).wait();
@@ -191,10 +202,13 @@ Work GroupState::submit_transfer(OperationInfo info,
   std::shared_ptr<Operation> operation;
   bool accepted = false;
   // Inside run_here(), so that the transport lives until the transfer is the pool's, or gone.
-  const bool open = waiters_.run_here([&] {
+  const bool open = waiters_->run_here([&] {
     operation = start(std::move(info), timeout, start_transfer, std::move(finish), line);
     operation->then = std::move(then);
-    accepted = waiters_.run([this, operation] { execute(*operation); });
+    accepted = waiters_->run([this, operation] {
+      execute(*operation);
+      conclude(*operation);
+    });
     if (!accepted) {
       operation->body = nullptr;
     }
@@ -212,9 +226,10 @@ void GroupState::run_transfer(OperationInfo info,
                               const std::function<void()>& finish) {
   const std::string_view op = info.op;
   std::shared_ptr<Operation> operation;
-  if (!waiters_.run_here([&] {
+  if (!waiters_->run_here([&] {
         operation = start(std::move(info), timeout, start_transfer, finish, nullptr);
         execute(*operation);
+        conclude(*operation);
       })) {
     throw_destroyed(op);
   }
@@ -290,14 +305,15 @@ void GroupState::execute(Operation& operation) {
   begin(operation);
   const std::exception_ptr error = perform(operation);
   operation.body = nullptr;  // lets go of its tensors before anybody learns that it ended
-  finish(operation, error);
+  note_end(operation, error);
 }
 
 bool GroupState::runs_here() const {
   return Running::runs(this);
 }
 
-void GroupState::finish(Operation& operation, const std::exception_ptr& error) {
+void GroupState::note_end(Operation& operation, const std::exception_ptr& error) {
+  operation.stopped_by = error;
   OperationEvent event = event_of(operation);
   event.ended = Operation::Clock::now();
   std::string message;
@@ -309,6 +325,11 @@ void GroupState::finish(Operation& operation, const std::exception_ptr& error) {
         .store(operation.seq, std::memory_order_relaxed);
   }
   family_->tell(&Hook::on_ended, event);
+}
+
+void GroupState::conclude(Operation& operation) {
+  const Running running(this);
+  const std::exception_ptr error = std::exchange(operation.stopped_by, nullptr);
   // First: who waits for the operation may have made what `then` has references to.
   if (const Operation::Then then = std::exchange(operation.then, nullptr)) {
     then(operation, error);
@@ -347,7 +368,8 @@ std::shared_ptr<DeviceLine> GroupState::make_line(int number,
                                  if (told) {
                                    remember_failure(told);
                                  }
-                                 finish(operation, told);
+                                 note_end(operation, told);
+                                 conclude(operation);
                                }});
 }
 
@@ -429,7 +451,8 @@ Work GroupState::submit_on(DeviceLine& line,
   if (error) {
     operation->body = nullptr;
     begin(*operation);
-    finish(*operation, error);
+    note_end(*operation, error);
+    conclude(*operation);
   }
   return Work(operation);
 }
@@ -538,10 +561,11 @@ void GroupState::clear_store(const Deadline& deadline) const {
   }
 }
 
-/// In a forked child, which owns neither the threads nor the connections: leaks them all.
+/// In a forked child, which owns neither the threads nor the connections: leaks them all, and what
+/// the threads wait on, which nobody can destroy before they have woken.
 void GroupState::forsake() {
-  queue_.abandon();
-  waiters_.abandon();
+  queue_.release()->abandon();
+  waiters_.release()->abandon();
   (void)transport_.release();
   (void)new auto(std::move(lines_));
   (void)new std::shared_ptr<void>(std::move(options_.keep));
@@ -561,8 +585,8 @@ void GroupState::close(const Deadline& deadline) {
     forsake();
     return;
   }
-  const bool drained = drain(queue_) && drain_lines();
-  if (!drain(waiters_) || !drained) {
+  const bool drained = drain(*queue_) && drain_lines();
+  if (!drain(*waiters_) || !drained) {
     log::warn(
         "[comm.Group] group \"{}\" ends with operations on their way, which fail now. Wait for "
         "each "
@@ -581,8 +605,8 @@ void GroupState::close(const Deadline& deadline) {
     end(*line);
   }
   end(*transport_);
-  queue_.stop();
-  waiters_.stop();
+  queue_->stop();
+  waiters_->stop();
   // Here and not in the destructor: a group in a static variable must not take a store, and its
   // server, down when the libraries below it have ended.
   std::map<std::string, std::shared_ptr<LinePlace>> lines;

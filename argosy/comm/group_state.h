@@ -77,14 +77,15 @@ class GroupState final {
   [[nodiscard]] int64_t next_child_of(const std::string& members);
 
   /// Throws a UsageError if `op` may not be called now: the group is destroyed, or this process is
-  /// not a member.
+  /// not a member, or was forked from one.
   void check_usable(std::string_view op) const;
   /// Throws what an earlier operation failed by, if one did or is about to.
   void check_whole();
 
-  /// Queues a collective and returns at once. `then` runs in the thread that ran it. The timeout
-  /// (zero: the group's) counts from the moment the operation starts; operations before it have
-  /// timeouts of their own.
+  /// Queues a collective and returns at once. `then` runs in the thread that ran it; the next one
+  /// begins meanwhile, so `then` may wait for operations of its own. The timeout (zero: the
+  /// group's) counts from the moment the operation starts; operations before it have timeouts of
+  /// their own.
   [[nodiscard]] Work submit(OperationInfo info,
                             std::chrono::milliseconds timeout,
                             Body body,
@@ -137,7 +138,9 @@ class GroupState final {
                                    std::function<void()> finish,
                                    DeviceLine* line);
   void execute(Operation& operation);
-  void finish(Operation& operation, const std::exception_ptr& error);
+  void note_end(Operation& operation, const std::exception_ptr& error);
+  /// Completes the operation, and runs what waits for that.
+  void conclude(Operation& operation);
   [[nodiscard]] std::shared_ptr<DeviceLine> make_line(
       int number, std::shared_ptr<transport::DeviceQueues> queues);
   [[nodiscard]] std::vector<std::shared_ptr<DeviceLine>> lines();
@@ -185,8 +188,8 @@ class GroupState final {
   std::mutex closes_by_mutex_;
   std::optional<Deadline> closes_by_;  // the soonest of those who close
   std::atomic<bool> closed_{false};
-  OperationQueue queue_;
-  WaiterPool waiters_;
+  std::unique_ptr<OperationQueue> queue_;  // this and the next: nullptr in a forked child
+  std::unique_ptr<WaiterPool> waiters_;
 
   /// Where a device's line stands. One thread makes it, and others that want it wait.
   struct LinePlace {

@@ -105,7 +105,8 @@ class Operation final : public WorkState {
   bool announced = false;    ///< on_enqueued was called; the queue's
   uint64_t id = 0;           ///< counts all operations of this process's groups
   bool on_device = false;    ///< its body only queues it there
-  int source = -1;           ///< the rank that sent what a transfer received
+  std::exception_ptr stopped_by{};  ///< until it completes, from then on see error()
+  int source = -1;                  ///< the rank that sent what a transfer received
   Clock::time_point enqueued{};
   Clock::time_point started{};
 

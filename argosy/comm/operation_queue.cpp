@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <system_error>
 #include <utility>
 
 namespace argosy::comm {
@@ -18,18 +19,16 @@ bool OperationQueue::push(const Item& item) {
     if (stopped_) {
       return false;
     }
-    if (!thread_.joinable()) {
-      thread_ = std::thread([this] { loop(); });
+    if (threads_.empty()) {
+      add_thread();  // may throw: before the item is accepted
     }
     item->seq = next_seq_++;
     items_.push_back(item);
   }
   announce(item);
-  {
-    const std::lock_guard lock(mutex_);
-    item->announced = true;
-  }
-  changed_.notify_one();
+  const std::lock_guard lock(mutex_);
+  item->announced = true;
+  wake();
   return true;
 }
 
@@ -39,26 +38,57 @@ bool OperationQueue::run(const Item& item) {
     if (stopped_) {
       return false;
     }
-    if (busy_ || !items_.empty()) {
+    if (!busy_ && items_.empty()) {
+      item->seq = next_seq_++;
+      busy_ = true;
       lock.unlock();
-      if (!push(item)) {
-        return false;
-      }
-      item->wait();
+      announce(item);
+      lock.lock();
+      perform(lock, item);
       return true;
     }
-    item->seq = next_seq_++;
-    busy_ = true;
   }
-  announce(item);
-  execute_(*item);
-  {
-    const std::lock_guard lock(mutex_);
-    busy_ = false;
-    idle_.notify_all();
+  if (!push(item)) {
+    return false;
+  }
+  item->wait();
+  return true;
+}
+
+void OperationQueue::wake() {
+  if (busy_ || items_.empty()) {
+    return;  // who is busy calls this afterwards
+  }
+  if (idle_ == 0) {
+    try {
+      add_thread();
+    } catch (const std::system_error&) {
+      return;  // then one of those that tell of an end takes it
+    }
   }
   changed_.notify_one();
-  return true;
+}
+
+void OperationQueue::add_thread() {
+  threads_.emplace_back([this] { loop(); });
+  ++idle_;
+}
+
+void OperationQueue::perform(std::unique_lock<std::mutex>& lock, Item item) {
+  lock.unlock();
+  execute_(*item);
+  lock.lock();
+  busy_ = false;
+  ++ending_;
+  wake();
+  lock.unlock();
+  end_(*item);
+  item.reset();  // its last owner may be this thread: not under the lock
+  lock.lock();
+  --ending_;
+  if (at_rest()) {
+    rested_.notify_all();
+  }
 }
 
 void OperationQueue::loop() {
@@ -66,53 +96,53 @@ void OperationQueue::loop() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(
-        lock, [this] { return !busy_ && (items_.empty() ? stopped_ : items_.front()->announced); });
+        lock, [this] { return items_.empty() ? stopped_ : !busy_ && items_.front()->announced; });
     if (items_.empty()) {
       return;
     }
     Item item = std::move(items_.front());
     items_.pop_front();
     busy_ = true;
-    lock.unlock();
-    execute_(*item);
-    item.reset();  // its last owner may be this thread: not under the lock
-    lock.lock();
-    busy_ = false;
-    if (items_.empty()) {
-      idle_.notify_all();
+    --idle_;
+    if (stopped_) {
+      changed_.notify_all();  // this may have been the last one
     }
+    perform(lock, std::move(item));
+    ++idle_;
   }
 }
 
 bool OperationQueue::drain(const Deadline& deadline) {
   std::unique_lock lock(mutex_);
-  return wait_until(idle_, lock, deadline, [this] { return !busy_ && items_.empty(); });
+  return wait_until(rested_, lock, deadline, [this] { return at_rest(); });
 }
 
 void OperationQueue::stop() {
-  {
-    std::unique_lock lock(mutex_);
-    stopped_ = true;
-    changed_.notify_all();
-    if (!thread_.joinable()) {
-      // Without a thread there are no items, but a caller may still be inside run().
-      idle_.wait(lock, [this] { return !busy_; });
-      return;
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  changed_.notify_all();
+  while (!threads_.empty()) {  // one of them may start another for what is queued
+    std::vector<std::thread> threads = std::exchange(threads_, {});
+    lock.unlock();
+    for (std::thread& thread : threads) {
+      thread.join();
     }
+    lock.lock();
   }
-  thread_.join();
+  rested_.wait(lock, [this] { return at_rest(); });  // a caller may still be inside run()
 }
 
 void OperationQueue::abandon() {
-  if (thread_.joinable()) {
-    thread_.detach();
+  for (std::thread& thread : threads_) {
+    thread.detach();
   }
+  threads_.clear();
   stopped_ = true;
 }
 
 int64_t OperationQueue::pending() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<int64_t>(items_.size()) + (busy_ ? 1 : 0);
+  return static_cast<int64_t>(items_.size()) + (busy_ ? 1 : 0) + ending_;
 }
 
 }  // namespace argosy::comm

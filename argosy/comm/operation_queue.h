@@ -7,6 +7,8 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "argosy/base/deadline.h"
 #include "argosy/comm/operation.h"
@@ -17,14 +19,19 @@ namespace argosy::comm {
 ///
 /// Its thread starts with the first push(), and stop() joins it. A program that only calls blocking
 /// operations never has that thread: run() works in the caller's thread if nothing is queued before
-/// it, which also saves two context switches, about 10 us. Thread-safe.
+/// it, which also saves two context switches, about 10 us. Who is told of an operation's end may
+/// queue others, and wait for them: the next ones run meanwhile, in a further thread where there is
+/// none that waits. Thread-safe.
 class OperationQueue final {
  public:
   using Item = std::shared_ptr<Operation>;
-  /// Runs an operation and completes it. Must not throw.
+  /// Must not throw.
   using Execute = std::function<void(Operation&)>;
 
-  explicit OperationQueue(Execute execute) : execute_(std::move(execute)) {}
+  /// `execute` runs an operation, while no other runs. `end` then completes it and tells of its
+  /// end, in the same thread.
+  OperationQueue(Execute execute, Execute end)
+      : execute_(std::move(execute)), end_(std::move(end)) {}
   ~OperationQueue() { stop(); }
   OperationQueue(const OperationQueue&) = delete;
   OperationQueue& operator=(const OperationQueue&) = delete;
@@ -42,31 +49,41 @@ class OperationQueue final {
   /// accepting it.
   [[nodiscard]] bool run(const Item& item);
 
-  /// Waits until no operation is queued or running. Returns false if the deadline passes first.
+  /// Waits until no operation is queued, runs, or tells of its end. Returns false if the deadline
+  /// passes first.
   [[nodiscard]] bool drain(const Deadline& deadline);
-  /// Refuses new operations, runs the queued ones and joins the thread. Idempotent. Do not call it
-  /// from the queue's own thread.
+  /// Refuses new operations, runs the queued ones and joins the threads. Idempotent. Do not call it
+  /// from one of them.
   void stop();
-  /// For a forked process, which has no thread to join.
+  /// For a forked process, which has no threads to join. It must not be destroyed there.
   void abandon();
 
-  /// Returns the number of operations that are queued or running.
+  /// Returns the number of operations that are queued, run, or tell of their end.
   [[nodiscard]] int64_t pending() const;
 
  private:
   void announce(const Item& item) const;
   void loop();
+  /// Executes and ends what this thread has taken, busy_. Called and returns under the lock.
+  void perform(std::unique_lock<std::mutex>& lock, Item item);
+  /// Sees to it that a thread takes the next operation.
+  void wake();
+  void add_thread();
+  [[nodiscard]] bool at_rest() const { return items_.empty() && !busy_ && ending_ == 0; }
 
   const Execute execute_;
+  const Execute end_;
   Execute on_enqueued_{};
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  // for the queue's thread
-  std::condition_variable idle_;     // for run() and drain()
+  std::condition_variable changed_;  // for the queue's threads
+  std::condition_variable rested_;   // for drain() and stop()
   std::deque<Item> items_;
   int64_t next_seq_ = 0;
-  bool busy_ = false;  // an operation runs, in whichever thread
+  bool busy_ = false;  // an operation is executed, in whichever thread
+  int ending_ = 0;     // operations whose end is being told
+  int idle_ = 0;       // threads that wait, or are about to
   bool stopped_ = false;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace argosy::comm

@@ -36,15 +36,20 @@ class OperationQueueTest : public ::testing::Test {
   std::vector<std::thread::id> threads_;
   SoloTransport nothing_;
   OperationQueue queue_{[this](Operation& operation) {
-    operation.body(nothing_, Deadline::never());
-    {
-      const std::lock_guard lock(mutex_);
-      ran_.push_back(operation.seq);
-      threads_.push_back(std::this_thread::get_id());
-    }
-    operation.body = nullptr;
-    operation.complete(nullptr);
-  }};
+                          operation.body(nothing_, Deadline::never());
+                          {
+                            const std::lock_guard lock(mutex_);
+                            ran_.push_back(operation.seq);
+                            threads_.push_back(std::this_thread::get_id());
+                          }
+                          operation.body = nullptr;
+                        },
+                        [](Operation& operation) {
+                          if (operation.then) {
+                            operation.then(operation, nullptr);
+                          }
+                          operation.complete(nullptr);
+                        }};
 };
 
 TEST_F(OperationQueueTest, RunsInTheOrderOfPushes) {
@@ -77,6 +82,45 @@ TEST_F(OperationQueueTest, RunWaitsForWhatIsAhead) {
   EXPECT_FALSE(first->is_completed());
   open();
   caller.join();
+  EXPECT_THAT(ran_, ElementsAre(0, 1));
+}
+
+TEST_F(OperationQueueTest, WhoHearsOfAnEndMayWaitForFurtherOnes) {
+  const std::function<OperationQueue::Item(int)> nested = [&](int depth) {
+    const auto item = op();
+    item->then = [&, depth](const Operation&, const std::exception_ptr&) {
+      if (depth == 0) {
+        return;
+      }
+      const OperationQueue::Item pushed = nested(depth - 1);
+      ASSERT_TRUE(queue_.push(pushed));
+      pushed->wait();
+      ASSERT_TRUE(queue_.run(nested(depth - 1)));
+    };
+    return item;
+  };
+  ASSERT_TRUE(queue_.run(nested(3)));
+  const auto last = nested(3);
+  ASSERT_TRUE(queue_.push(last));
+  ASSERT_TRUE(queue_.push(op()));
+  last->wait();
+  ASSERT_TRUE(queue_.drain(Deadline::after(30s)));
+  EXPECT_EQ(ran_.size(), 31U);  // 15 for each, and the one
+}
+
+TEST_F(OperationQueueTest, TheNextOnesRunWhileAnEndIsTold) {
+  std::promise<void> gate;
+  const auto first = op();
+  first->then = [&](const Operation&, const std::exception_ptr&) { gate.get_future().wait(); };
+  const auto second = op();
+  ASSERT_TRUE(queue_.push(first));
+  ASSERT_TRUE(queue_.push(second));
+  second->wait();
+  EXPECT_FALSE(first->is_completed());
+  EXPECT_EQ(queue_.pending(), 1);
+  EXPECT_FALSE(queue_.drain(Deadline::after(1ms)));
+  gate.set_value();
+  EXPECT_TRUE(queue_.drain(Deadline::after(30s)));
   EXPECT_THAT(ran_, ElementsAre(0, 1));
 }
 

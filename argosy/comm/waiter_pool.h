@@ -36,7 +36,7 @@ class WaiterPool final {
   [[nodiscard]] bool drain(const Deadline& deadline);
   /// Refuses new tasks, finishes the running ones and joins the threads. Idempotent.
   void stop();
-  /// For a forked process, which has no threads to join.
+  /// For a forked process, which has no threads to join. It must not be destroyed there.
   void abandon();
 
  private:

@@ -5,6 +5,7 @@
 
 import os
 import sys
+import time
 from datetime import timedelta
 
 import torch
@@ -210,6 +211,117 @@ def several():
     print("done")
 
 
+def callbacks():
+    """Who is told of an end may call further operations, and wait for them; values have Gloo's form."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    gloo = dist.new_group(backend="gloo")
+
+    def chained(future):
+        first = future.value()[0]
+        second = first.clone()
+        inner = dist.all_reduce(second, async_op=True).get_future().wait()[0]
+        assert inner is not None
+        dist.all_reduce(second)
+        return first + second
+
+    for _ in range(20):
+        work = dist.all_reduce(torch.tensor([1.0]), async_op=True)
+        behind = torch.tensor([5.0])
+        chain = work.get_future().then(chained)
+        total = chain.wait()
+        dist.all_reduce(behind)
+        assert total.item() == size + size**3 and behind.item() == 5 * size, (total, behind)
+
+    def forms(group):
+        lists = [[torch.empty(2), torch.empty(3)] for _ in range(size)]
+        work = dist.all_gather_coalesced(lists, [torch.full((2,), rank + 0.5), torch.full((3,), -1.0)], group, True)
+        gathered = dist.all_gather([torch.empty(1) for _ in range(size)], torch.tensor([float(rank)]), group, True)
+        return [work.get_future().wait() if hasattr(work, "get_future") else work.wait(), gathered.get_future().wait()]
+
+    assert str(forms(None)) == str(forms(gloo)), (forms(None), forms(gloo))
+    print("done")
+
+
+def power_sgd():
+    """DistributedDataParallel with a hook that sums within the callbacks of its sums."""
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+
+    def trained_with_hook(group):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.Tanh(), torch.nn.Linear(32, 4))
+        model = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
+        state = powerSGD_hook.PowerSGDState(group, matrix_approximation_rank=2, start_powerSGD_iter=2, min_compression_rate=0.1)
+        model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        samples = torch.Generator().manual_seed(dist.get_rank())
+        for _ in range(6):
+            optimizer.zero_grad()
+            model(torch.randn(8, 16, generator=samples)).square().mean().backward()
+            optimizer.step()
+        return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+    ours, theirs = trained_with_hook(dist.group.WORLD), trained_with_hook(dist.new_group(backend="gloo"))
+    assert torch.equal(ours, theirs), (ours - theirs).abs().max()
+    print("done")
+
+
+def rounded_once():
+    """Sums of 16 bits whose terms are lost where each is rounded: of ranks, of several tensors of one, and sparse ones."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for dtype, large, small in [(torch.float16, 2048.0, 1.0), (torch.bfloat16, 256.0, 1.0)]:
+        terms = [[large, small, small] if other == 0 else [small, small, small] for other in range(size)]
+        expected = torch.tensor([sum(map(sum, terms))]).to(dtype)
+        tensors = [torch.tensor([term], dtype=dtype) for term in terms[rank]]
+        dist.group.WORLD.allreduce(tensors).wait()
+        assert all(torch.equal(tensor, expected) for tensor in tensors), (tensors, expected)
+        columns = [torch.tensor([[term, 0.0]] * 2, dtype=dtype)[:, 0] for term in terms[rank]]  # not contiguous
+        dist.group.WORLD.allreduce(columns).wait()
+        assert all(torch.equal(column, expected.expand(2)) for column in columns), (columns, expected)
+        sparse = [torch.sparse_coo_tensor([[1]], torch.tensor([term], dtype=dtype), (3,)) for term in terms[rank]]
+        dist.group.WORLD.allreduce(sparse).wait()
+        for tensor in sparse:
+            assert tensor.dtype == dtype and torch.equal(tensor.to(torch.float32).to_dense()[1:2], expected.float()), tensor
+    empty = torch.sparse_coo_tensor(torch.empty(1, 0, dtype=torch.int64), torch.empty(0), (3,))
+    mine = empty if rank == 0 else torch.sparse_coo_tensor([[2]], [float(rank)], (3,))
+    dist.all_reduce(mine)
+    assert torch.equal(mine.to_dense(), torch.tensor([0.0, 0.0, float(sum(range(size)))])), mine
+    print("done")
+
+
+def records():
+    """The flight record under the wrapper of TORCH_DISTRIBUTED_DEBUG=DETAIL, and of groups that have none."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    dist.all_reduce(torch.ones(1))
+    assert "all_reduce" in [operation["op"] for operation in argosy.torch.flight_record()]
+    others = dist.new_group([size - 1])
+    if rank != size - 1:
+        refused(lambda: argosy.torch.flight_record(others), "this rank is not in the group")
+    gloo = dist.new_group(backend="gloo")
+    refused(lambda: argosy.torch.flight_record(gloo), "not argosy")
+    dist.barrier()
+    print("done")
+
+
+def forked():
+    """A child of the process cannot use the group, says so, and ends; the group goes on."""
+    dist.all_reduce(torch.ones(1))
+    work = dist.all_reduce(torch.ones(1), async_op=True)
+    work.wait()
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        refused(lambda: dist.all_reduce(torch.ones(1)), "forked from it")
+        if dist.get_rank() == 0:  # it serves PyTorch's store, whose end crashes in a forked process
+            kept = dist.distributed_c10d._get_default_store()
+            dist.destroy_process_group()
+            assert kept
+            os._exit(0)
+        sys.exit(0)  # with all that Python does at its end
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    dist.all_reduce(torch.ones(1))
+    print("done", flush=True)
+
+
 def parts_of_the_world():
     """Groups of some ranks, and of one."""
     rank, size = dist.get_rank(), dist.get_world_size()
@@ -307,6 +419,7 @@ def buckets():
         model(torch.full((2, 3), float(dist.get_rank() + 1))).sum().backward()
     operations = [operation["op"] for operation in argosy.torch.flight_record()]
     offered = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 7)
+    offered = offered and not torch.cuda.is_available() and os.environ["DDP_DISABLE_COMM_MEM"] == "0"
     assert ("allocate_tensor" in operations) == offered, operations
     dist.destroy_process_group()
     mean = sum(range(1, 1 + int(os.environ["WORLD_SIZE"]))) / int(os.environ["WORLD_SIZE"])
@@ -357,6 +470,29 @@ def death_of_the_last():
 def death_of_the_first():
     """It has the store in which the others look for who died."""
     dies(0, "rank 0 is gone")
+
+
+def hang():
+    """A rank that hangs is named by the others a second after their limit."""
+    last = dist.get_world_size() - 1
+    part = dist.new_group(timeout=timedelta(seconds=1))
+    if dist.get_rank() == last:
+        time.sleep(5)
+    else:
+        refused(lambda: dist.all_reduce(torch.ones(1), group=part), f"rank {last}")
+        everybody_asked()
+    print("named", flush=True)
+    os._exit(0)
+
+
+def left_out():
+    """A rank leaves out a call: the calls that meet differ, and all say so."""
+    if dist.get_rank() != dist.get_world_size() - 1:
+        dist.all_reduce(torch.ones(1), async_op=True)
+    refused(dist.barrier, "barrier")
+    print("named", flush=True)
+    everybody_asked()
+    os._exit(0)
 
 
 def again():

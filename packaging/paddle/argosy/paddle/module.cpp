@@ -2,6 +2,8 @@
 // for.
 #include <pybind11/pybind11.h>
 
+#include <cmath>
+
 #include "argosy/abi/interpreter.h"
 
 #include "process_group.h"
@@ -19,7 +21,7 @@ std::shared_ptr<ProcessGroup> make(const std::shared_ptr<phi::distributed::Store
                                    const std::string& towards,
                                    double timeout) {
   const py::gil_scoped_release released;
-  const std::chrono::milliseconds limit(static_cast<int64_t>(timeout * 1000));
+  const std::chrono::milliseconds limit(static_cast<int64_t>(std::ceil(timeout * 1000)));
   return std::make_shared<ProcessGroup>(
       *store, rank, size, argosy_paddle::GroupOptions{id, world_rank, towards, limit});
 }

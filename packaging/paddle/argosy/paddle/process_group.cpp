@@ -286,7 +286,8 @@ std::vector<int> world_ranks(OwnNames& names, int rank, int size, const GroupOpt
   for (int other = 0; other < size; ++other) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
     Text value;
-    const int code = get_from(&names, key(other).c_str(), left.count(), value.get(), said.get());
+    const int code = get_from(
+        &names, key(other).c_str(), std::max<int64_t>(left.count(), 0), value.get(), said.get());
     if (code != ARGOSY_OK) {
       fail(code,
            "rank " + std::to_string(other) + " of group " + std::to_string(options.id) +

@@ -77,10 +77,15 @@ def _register():
 
 def flight_record(group=None):
     """The newest operations of a group, oldest first: a list of dictionaries. Not after destroy_process_group()."""
+    if group is dist.GroupMember.NON_GROUP_MEMBER:
+        raise RuntimeError("argosy.torch: this rank is not in the group, which has run nothing here")
     group = group or dist.group.WORLD
     if group is None:
         raise RuntimeError("argosy.torch: there is no process group, or none any more")
     backend = group._get_backend(torch.device("cpu")) if hasattr(group, "_get_backend") else group
+    backend = getattr(backend, "wrapped_pg", backend)  # with TORCH_DISTRIBUTED_DEBUG=DETAIL
+    if not isinstance(backend, _C.ProcessGroupArgosy):
+        raise RuntimeError(f"argosy.torch: the group's backend for tensors on the CPU is {backend.name()}, not argosy")
     return json.loads(backend.flight_record())["operations"]
 
 

@@ -11,7 +11,7 @@
 
 namespace argosy_torch {
 
-inline ArgosyType type_of(const at::Tensor& tensor) {
+inline ArgosyType type_of(const char* op, const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
     case at::kFloat:
       return ARGOSY_F32;
@@ -33,15 +33,17 @@ inline ArgosyType type_of(const at::Tensor& tensor) {
       return ARGOSY_BOOL;
     default:
       TORCH_CHECK(false,
-                  "argosy: tensors of ",
+                  "argosy: ",
+                  op,
+                  ": tensors of ",
                   tensor.scalar_type(),
                   " cannot be reduced; expected Float, Double, Half, BFloat16, Char, Byte, Int, "
                   "Long or Bool. Reduce another type, and convert.");
   }
 }
 
-inline ArgosyReduction reduction_of(const c10d::ReduceOp& op) {
-  switch (static_cast<c10d::ReduceOp::RedOpType>(op)) {
+inline ArgosyReduction reduction_of(const char* op, const c10d::ReduceOp& reduction) {
+  switch (static_cast<c10d::ReduceOp::RedOpType>(reduction)) {
     case c10d::ReduceOp::SUM:
       return ARGOSY_SUM;
     case c10d::ReduceOp::AVG:
@@ -60,7 +62,9 @@ inline ArgosyReduction reduction_of(const c10d::ReduceOp& op) {
       return ARGOSY_BXOR;
     default:
       TORCH_CHECK(false,
-                  "argosy: PREMUL_SUM is not supported. Multiply before the call, and use SUM.");
+                  "argosy: ",
+                  op,
+                  ": PREMUL_SUM is not supported. Multiply before the call, and use SUM.");
   }
 }
 

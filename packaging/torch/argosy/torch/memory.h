@@ -25,14 +25,14 @@ inline at::Tensor to_read(const char* op, const at::Tensor& tensor) {
 class Written {
  public:
   Written() = default;
-  Written(const char* op, const at::Tensor& tensor) : tensor_(tensor) {
-    check_written(op, tensor);
-    memory_ =
-        tensor.is_contiguous() ? tensor : at::empty_like(tensor, at::MemoryFormat::Contiguous);
-  }
+  Written(const char* op, const at::Tensor& tensor) : Written(op, tensor, tensor.scalar_type()) {}
   // With what the tensor holds, for operations that read it too.
   static Written with_contents(const char* op, const at::Tensor& tensor) {
-    Written written(op, tensor);
+    return with_contents(op, tensor, tensor.scalar_type());
+  }
+  // As numbers of another type.
+  static Written with_contents(const char* op, const at::Tensor& tensor, at::ScalarType type) {
+    Written written(op, tensor, type);
     if (!written.memory_.is_same(tensor)) {
       written.memory_.copy_(tensor);
     }
@@ -47,6 +47,13 @@ class Written {
   }
 
  private:
+  Written(const char* op, const at::Tensor& tensor, at::ScalarType type) : tensor_(tensor) {
+    check_written(op, tensor);
+    memory_ =
+        tensor.is_contiguous() && type == tensor.scalar_type()
+            ? tensor
+            : at::empty_like(tensor, tensor.options().dtype(type), at::MemoryFormat::Contiguous);
+  }
   at::Tensor tensor_;
   at::Tensor memory_;
 };
@@ -107,19 +114,30 @@ class Flat {
 };
 
 // Over the elements of `memory`, in place.
-inline ArgosyStep sums(ArgosyStepKind kind, const at::Tensor& memory, const c10d::ReduceOp& op) {
+inline ArgosyStep sums(const char* op,
+                       ArgosyStepKind kind,
+                       const at::Tensor& memory,
+                       const c10d::ReduceOp& reduction) {
   ArgosyStep step{};
   step.kind = kind;
-  step.type = type_of(memory);
-  step.reduction = reduction_of(op);
+  step.type = type_of(op, memory);
+  step.reduction = reduction_of(op, reduction);
   TORCH_CHECK(library().argosy_is_defined(step.reduction, step.type) != 0,
-              "argosy: tensors of ",
+              "argosy: ",
+              op,
+              ": tensors of ",
               memory.scalar_type(),
               " have no such reduction: BAND, BOR and BXOR are for integers and bool, AVG is not "
               "for bool.");
   step.output = memory.data_ptr();
   step.count = memory.numel();
   return step;
+}
+
+// The type in which several tensors of one process are summed, so that 16 bits are rounded once.
+inline at::ScalarType type_of_sums(const at::Tensor& tensor) {
+  const at::ScalarType type = tensor.scalar_type();
+  return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
 }
 
 // Within a process, element by element.

@@ -1,6 +1,8 @@
 // What Python sees of the backend.
 #include <pybind11/chrono.h>
 
+#include <cmath>
+
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "argosy/abi/interpreter.h"
@@ -20,7 +22,7 @@ c10::intrusive_ptr<ProcessGroup> make(const c10::intrusive_ptr<c10d::Store>& sto
                                       double timeout,
                                       const std::vector<int>& world_ranks) {
   const py::gil_scoped_release released;  // here, for the lock is needed to keep what this returns
-  const std::chrono::milliseconds limit(static_cast<int64_t>(timeout * 1000));
+  const std::chrono::milliseconds limit(static_cast<int64_t>(std::ceil(timeout * 1000)));
   return c10::make_intrusive<ProcessGroup>(
       store, rank, size, argosy_torch::GroupOptions{name, towards, limit, world_ranks});
 }

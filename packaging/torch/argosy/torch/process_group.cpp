@@ -192,9 +192,12 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce(Tensors& tensors,
   if (tensors[0].layout() == at::kSparse) {
     return allreduce_sparse(tensors, opts);
   }
-  const Written data = Written::with_contents("all_reduce", tensors[0]);
+  const Written data = Written::with_contents(
+      "all_reduce",
+      tensors[0],
+      tensors.size() > 1 ? type_of_sums(tensors[0]) : tensors[0].scalar_type());
   const Tensors more = others("all_reduce", tensors, tensors[0]);
-  const ArgosyStep step = sums(ARGOSY_ALL_REDUCE, data.memory(), opts.reduceOp);
+  const ArgosyStep step = sums("all_reduce", ARGOSY_ALL_REDUCE, data.memory(), opts.reduceOp);
   TORCH_CHECK(more.empty() || step.reduction != ARGOSY_AVG,
               "argosy: all_reduce: AVG is for one tensor of a process. Use SUM, and divide.");
   return submit({kAllReduce, opts.timeout, waits(opts), tensors, tensors}, [=](const Steps& run) {
@@ -212,7 +215,7 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce_coalesced(
     Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) {
   check_kinds("all_reduce_coalesced", tensors);
   const Flat all("all_reduce_coalesced", tensors);
-  ArgosyStep step = sums(ARGOSY_ALL_REDUCE, tensors[0], opts.reduceOp);
+  ArgosyStep step = sums("all_reduce_coalesced", ARGOSY_ALL_REDUCE, tensors[0], opts.reduceOp);
   all.take();
   step.output = all.data();
   step.count = all.bytes() / static_cast<int64_t>(tensors[0].element_size());
@@ -225,12 +228,18 @@ ProcessGroup::WorkPtr ProcessGroup::allreduce_coalesced(
 ProcessGroup::WorkPtr ProcessGroup::allreduce_sparse(Tensors& tensors,
                                                      const c10d::AllreduceOptions& opts) {
   check_alike("all_reduce_sparse", tensors);
-  TORCH_CHECK(tensors[0].device().is_cpu() && reduction_of(opts.reduceOp) == ARGOSY_SUM,
+  TORCH_CHECK(tensors[0].device().is_cpu() &&
+                  reduction_of("all_reduce_sparse", opts.reduceOp) == ARGOSY_SUM,
               "argosy: all_reduce of sparse tensors: unsupported reduction operation, or no tensor "
               "on the CPU. Expected SUM.");
   return submit({kSparse, opts.timeout, waits(opts), tensors, tensors},
                 [=, size = getSize()](const Steps& run) {
-                  copy_to(tensors, sum_sparse(run, tree_sum(tensors, 0, tensors.size()), size));
+                  Tensors terms;
+                  for (const at::Tensor& tensor : tensors) {
+                    terms.push_back(tensor.to(type_of_sums(tensor)));
+                  }
+                  const at::Tensor sum = sum_sparse(run, tree_sum(terms, 0, terms.size()), size);
+                  copy_to(tensors, sum.to(tensors[0].scalar_type()));
                 });
 }
 
@@ -238,7 +247,7 @@ ProcessGroup::WorkPtr ProcessGroup::reduce(Tensors& tensors, const c10d::ReduceO
   const at::Tensor& tensor = only("reduce", tensors);
   (void)checked_root_tensor("reduce", opts.rootTensor, tensors);
   const Written data = Written::with_contents("reduce", tensor);
-  ArgosyStep step = sums(ARGOSY_REDUCE, data.memory(), opts.reduceOp);
+  ArgosyStep step = sums("reduce", ARGOSY_REDUCE, data.memory(), opts.reduceOp);
   step.root = checked_root("reduce", opts.rootRank, getSize());
   return submit({kReduce, opts.timeout, waits(opts), tensors, tensors}, [=](const Steps& run) {
     run(step);
@@ -360,12 +369,14 @@ ProcessGroup::WorkPtr ProcessGroup::allgather_coalesced(std::vector<Tensors>& ou
   for (const Tensors& list : outputs) {
     results.insert(results.end(), list.begin(), list.end());
   }
-  return submit({kAllGathers, opts.timeout, waits(opts), inputs, results}, [=](const Steps& run) {
-    for (size_t i = 0; i < mine.size(); ++i) {
-      run(moves(ARGOSY_ALL_GATHER, mine[i].data_ptr(), all[i].data(), bytes_of(mine[i])));
-      all[i].give();
-    }
-  });
+  return submit(
+      {kAllGathers, opts.timeout, waits(opts), inputs, results, outputs.size()},
+      [=](const Steps& run) {
+        for (size_t i = 0; i < mine.size(); ++i) {
+          run(moves(ARGOSY_ALL_GATHER, mine[i].data_ptr(), all[i].data(), bytes_of(mine[i])));
+          all[i].give();
+        }
+      });
 }
 
 ProcessGroup::WorkPtr ProcessGroup::gather(std::vector<Tensors>& outputs,
@@ -438,7 +449,8 @@ ProcessGroup::WorkPtr ProcessGroup::reduce_scatter(Tensors& outputs,
   check_fits("reduce_scatter", list[static_cast<size_t>(getRank())], output);
   const Written mine("reduce_scatter", output);
   const Flat all = Flat::taken("reduce_scatter", list);
-  const ArgosyStep sum = sums(ARGOSY_REDUCE_SCATTER, mine.memory(), opts.reduceOp);
+  const ArgosyStep sum =
+      sums("reduce_scatter", ARGOSY_REDUCE_SCATTER, mine.memory(), opts.reduceOp);
   return submit({kReduceScatter, opts.timeout, waits(opts), list, outputs},
                 [=, rank = getRank(), size = getSize()](const Steps& run) {
                   if (all.even()) {
@@ -471,7 +483,8 @@ ProcessGroup::WorkPtr ProcessGroup::_reduce_scatter_base(at::Tensor& output,
   check_gathered("reduce_scatter_tensor", input, output, getSize());
   const at::Tensor all = to_read("reduce_scatter_tensor", input);
   const Written mine("reduce_scatter_tensor", output);
-  ArgosyStep step = sums(ARGOSY_REDUCE_SCATTER, mine.memory(), opts.reduceOp);
+  ArgosyStep step =
+      sums("reduce_scatter_tensor", ARGOSY_REDUCE_SCATTER, mine.memory(), opts.reduceOp);
   step.input = all.data_ptr();
   return submit({kReduceScatterBase, opts.timeout, waits(opts), {input}, {output}},
                 [=](const Steps& run) {
@@ -496,7 +509,8 @@ ProcessGroup::WorkPtr ProcessGroup::reduce_scatter_tensor_coalesced(
     check_gathered("reduce_scatter_tensor_coalesced", inputs[i], outputs[i], getSize());
     all.push_back(to_read("reduce_scatter_tensor_coalesced", inputs[i]));
     mine.emplace_back("reduce_scatter_tensor_coalesced", outputs[i]);
-    steps.push_back(sums(ARGOSY_REDUCE_SCATTER, mine[i].memory(), opts.reduceOp));
+    steps.push_back(sums(
+        "reduce_scatter_tensor_coalesced", ARGOSY_REDUCE_SCATTER, mine[i].memory(), opts.reduceOp));
     steps[i].input = all[i].data_ptr();
   }
   return submit({kReduceScatters, opts.timeout, waits(opts), inputs, outputs},
@@ -603,22 +617,22 @@ struct Message {
 };
 
 void end_message(void* context, const ArgosyEnd* end) {
-  const std::unique_ptr<Message> it(static_cast<Message*>(context));
-  if (end->code != ARGOSY_OK || !it->written.memory().defined()) {
-    it->work->end(*end);
-    return;
-  }
+  std::unique_ptr<Message> it(static_cast<Message*>(context));
+  const c10::intrusive_ptr<Work> work = it->work;
   ArgosyEnd so = *end;
   std::string why;
-  try {
-    const InGroupsThread here;
-    it->written.finish();
-  } catch (const std::exception& e) {
-    why = e.what();
-    so.code = ARGOSY_FAILED;
-    so.message = why.c_str();
+  if (end->code == ARGOSY_OK && it->written.memory().defined()) {
+    try {
+      const InGroupsThread here;
+      it->written.finish();
+    } catch (const std::exception& e) {
+      why = e.what();
+      so.code = ARGOSY_FAILED;
+      so.message = why.c_str();
+    }
   }
-  it->work->end(so);
+  it.reset();  // lets go of its tensors before anybody learns that it ended
+  work->end(so);
 }
 
 uint32_t tag_of(int tag) {
