@@ -2,10 +2,49 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 namespace argosy::comm {
+
+class OperationQueue::Teller final {
+ public:
+  explicit Teller(OperationQueue& queue) : queue_(queue), outer_(innermost) {
+    innermost = this;
+    queue_.tellers_.push_back(this);
+  }
+  ~Teller() {
+    innermost = outer_;
+    std::erase(queue_.tellers_, this);
+  }
+  Teller(const Teller&) = delete;
+  Teller& operator=(const Teller&) = delete;
+  Teller(Teller&&) = delete;
+  Teller& operator=(Teller&&) = delete;
+
+  /// It queues something, which it may wait for.
+  static void may_wait(const OperationQueue& queue) {
+    for (Teller* teller = innermost; teller != nullptr; teller = teller->outer_) {
+      if (&teller->queue_ == &queue) {
+        teller->is_late = true;
+      }
+    }
+  }
+
+  bool is_late = false;
+
+ private:
+  static thread_local Teller* innermost;
+  OperationQueue& queue_;
+  Teller* const outer_;
+};
+thread_local OperationQueue::Teller* OperationQueue::Teller::innermost = nullptr;
+
+bool OperationQueue::is_awaited() const {
+  return std::ranges::any_of(tellers_, [](const Teller* teller) { return !teller->is_late; });
+}
 
 void OperationQueue::announce(const Item& item) const {
   if (on_enqueued_) {
@@ -22,6 +61,7 @@ bool OperationQueue::push(const Item& item) {
     if (threads_.empty()) {
       add_thread();  // may throw: before the item is accepted
     }
+    Teller::may_wait(*this);
     item->seq = next_seq_++;
     items_.push_back(item);
   }
@@ -44,7 +84,7 @@ bool OperationQueue::run(const Item& item) {
       lock.unlock();
       announce(item);
       lock.lock();
-      perform(lock, item);
+      perform(lock, item, false);
       return true;
     }
   }
@@ -58,6 +98,9 @@ bool OperationQueue::run(const Item& item) {
 void OperationQueue::wake() {
   if (busy_ || items_.empty()) {
     return;  // who is busy calls this afterwards
+  }
+  if (watched_ && is_awaited()) {
+    return;
   }
   if (idle_ == 0) {
     try {
@@ -74,32 +117,66 @@ void OperationQueue::add_thread() {
   ++idle_;
 }
 
-void OperationQueue::perform(std::unique_lock<std::mutex>& lock, Item item) {
+void OperationQueue::perform(std::unique_lock<std::mutex>& lock, Item item, bool comes_back) {
   lock.unlock();
   execute_(*item);
   lock.lock();
   busy_ = false;
   ++ending_;
-  wake();
-  lock.unlock();
-  end_(*item);
-  item.reset();  // its last owner may be this thread: not under the lock
-  lock.lock();
+  {
+    std::optional<Teller> teller;
+    if (comes_back) {
+      teller.emplace(*this);
+    }
+    wake();
+    lock.unlock();
+    end_(*item);
+    item.reset();  // its last owner may be this thread: not under the lock
+    lock.lock();
+  }
   --ending_;
   if (at_rest()) {
     rested_.notify_all();
   }
 }
 
+bool OperationQueue::await_turn(std::unique_lock<std::mutex>& lock) {
+  if (can_take()) {
+    return true;  // this thread has just come back
+  }
+  while (true) {
+    changed_.wait(lock, [this] {
+      return items_.empty() ? stopped_ : can_take() && !(watched_ && is_awaited());
+    });
+    if (items_.empty()) {
+      return false;
+    }
+    if (!is_awaited() || outwaits_tellers(lock)) {
+      return true;
+    }
+  }
+}
+
+bool OperationQueue::outwaits_tellers(std::unique_lock<std::mutex>& lock) {
+  const int64_t next = items_.front()->seq;
+  watched_ = true;
+  changed_.wait_for(lock, kPatience, [this] { return can_take() && !is_awaited(); });
+  watched_ = false;
+  if (!can_take()) {
+    return false;
+  }
+  if (items_.front()->seq == next) {
+    for (Teller* teller : tellers_) {
+      teller->is_late = true;
+    }
+  }
+  return !is_awaited();
+}
+
 void OperationQueue::loop() {
   pthread_setname_np(pthread_self(), "argosy-comm");
   std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(
-        lock, [this] { return items_.empty() ? stopped_ : !busy_ && items_.front()->announced; });
-    if (items_.empty()) {
-      return;
-    }
+  while (await_turn(lock)) {
     Item item = std::move(items_.front());
     items_.pop_front();
     busy_ = true;
@@ -107,7 +184,7 @@ void OperationQueue::loop() {
     if (stopped_) {
       changed_.notify_all();  // this may have been the last one
     }
-    perform(lock, std::move(item));
+    perform(lock, std::move(item), true);
     ++idle_;
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -19,9 +20,12 @@ namespace argosy::comm {
 ///
 /// Its thread starts with the first push(), and stop() joins it. A program that only calls blocking
 /// operations never has that thread: run() works in the caller's thread if nothing is queued before
-/// it, which also saves two context switches, about 10 us. Who is told of an operation's end may
-/// queue others, and wait for them: the next ones run meanwhile, in a further thread where there is
-/// none that waits. Thread-safe.
+/// it, which also saves two context switches, about 10 us.
+///
+/// Who is told of an operation's end may queue others, and wait for them: another thread then runs
+/// the next ones. As a rule the thread that tells of an end is back within microseconds, and waking
+/// another would take longer: so that one is woken where the teller queues something, or where the
+/// teller is not back in kPatience. Thread-safe.
 class OperationQueue final {
  public:
   using Item = std::shared_ptr<Operation>;
@@ -62,13 +66,27 @@ class OperationQueue final {
   [[nodiscard]] int64_t pending() const;
 
  private:
+  static constexpr std::chrono::milliseconds kPatience{5};
+
+  /// A thread of the queue's that tells of an end.
+  class Teller;
   void announce(const Item& item) const;
   void loop();
   /// Executes and ends what this thread has taken, busy_. Called and returns under the lock.
-  void perform(std::unique_lock<std::mutex>& lock, Item item);
+  /// `comes_back`: this thread then takes the next.
+  void perform(std::unique_lock<std::mutex>& lock, Item item, bool comes_back);
+  /// Waits for an operation to take. Returns false when there will be none.
+  [[nodiscard]] bool await_turn(std::unique_lock<std::mutex>& lock);
+  /// Waits for a teller to come back and take the next operation. Returns true if none does.
+  [[nodiscard]] bool outwaits_tellers(std::unique_lock<std::mutex>& lock);
   /// Sees to it that a thread takes the next operation.
   void wake();
   void add_thread();
+  [[nodiscard]] bool can_take() const {
+    return !busy_ && !items_.empty() && items_.front()->announced;
+  }
+  /// A thread is likely to take the next operation in a moment.
+  [[nodiscard]] bool is_awaited() const;
   [[nodiscard]] bool at_rest() const { return items_.empty() && !busy_ && ending_ == 0; }
 
   const Execute execute_;
@@ -82,6 +100,8 @@ class OperationQueue final {
   bool busy_ = false;  // an operation is executed, in whichever thread
   int ending_ = 0;     // operations whose end is being told
   int idle_ = 0;       // threads that wait, or are about to
+  std::vector<Teller*> tellers_;
+  bool watched_ = false;  // a thread waits for a teller to come back, but no longer than kPatience
   bool stopped_ = false;
   std::vector<std::thread> threads_;
 };

@@ -109,19 +109,26 @@ TEST_F(OperationQueueTest, WhoHearsOfAnEndMayWaitForFurtherOnes) {
 }
 
 TEST_F(OperationQueueTest, TheNextOnesRunWhileAnEndIsTold) {
-  std::promise<void> gate;
-  const auto first = op();
-  first->then = [&](const Operation&, const std::exception_ptr&) { gate.get_future().wait(); };
-  const auto second = op();
-  ASSERT_TRUE(queue_.push(first));
-  ASSERT_TRUE(queue_.push(second));
-  second->wait();
-  EXPECT_FALSE(first->is_completed());
-  EXPECT_EQ(queue_.pending(), 1);
-  EXPECT_FALSE(queue_.drain(Deadline::after(1ms)));
-  gate.set_value();
-  EXPECT_TRUE(queue_.drain(Deadline::after(30s)));
-  EXPECT_THAT(ran_, ElementsAre(0, 1));
+  for (const int held : {1, 1, 3}) {  // at first there is one thread
+    std::promise<void> gate;
+    const std::shared_future<void> opened = gate.get_future().share();
+    std::vector<OperationQueue::Item> first;
+    for (int i = 0; i < held; ++i) {
+      first.push_back(op());
+      first.back()->then = [opened](const Operation&, const std::exception_ptr&) { opened.wait(); };
+      ASSERT_TRUE(queue_.push(first.back()));
+    }
+    const auto last = op();
+    ASSERT_TRUE(queue_.push(last));
+    last->wait();
+    EXPECT_FALSE(first.front()->is_completed());
+    EXPECT_GE(queue_.pending(), held);
+    EXPECT_FALSE(queue_.drain(Deadline::after(1ms)));
+    gate.set_value();
+    EXPECT_TRUE(queue_.drain(Deadline::after(30s)));
+    EXPECT_EQ(queue_.pending(), 0);
+  }
+  EXPECT_THAT(ran_, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
 TEST_F(OperationQueueTest, ManyThreadsRunOneAtATimeInSeqOrder) {
