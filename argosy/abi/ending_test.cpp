@@ -195,9 +195,20 @@ int leave_alone(Rank& rank) {
       rank.why().find("forked from it") == std::string::npos) {
     return 1;
   }
+  const ArgosyTransfer transfer{.receives = 0,
+                                .data = &value,
+                                .bytes = sizeof value,
+                                .peer = 1,
+                                .tag = 0,
+                                .timeout_ms = 0,
+                                .then = Operation::end,
+                                .context = &operation};
+  const int before = argosy_transfer(rank.group(), &transfer, rank.text());
+  argosy_group_close(rank.group(), 1'000);
+  const int after = argosy_transfer(rank.group(), &transfer, rank.text());
   argosy_group_free(rank.release());
   argosy_close_all(1'000);
-  return 0;
+  return before == ARGOSY_MISUSED && after == ARGOSY_MISUSED ? 0 : 2;
 }
 
 TEST(AbiEnding, AForkedChildLeavesTheGroupAloneAndEnds) {

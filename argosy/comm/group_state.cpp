@@ -199,6 +199,7 @@ Work GroupState::submit_transfer(OperationInfo info,
                                  DeviceLine* line,
                                  Operation::Then then) {
   const std::string_view op = info.op;
+  check_usable(op);
   std::shared_ptr<Operation> operation;
   bool accepted = false;
   // Inside run_here(), so that the transport lives until the transfer is the pool's, or gone.
@@ -225,6 +226,7 @@ void GroupState::run_transfer(OperationInfo info,
                               const StartTransfer& start_transfer,
                               const std::function<void()>& finish) {
   const std::string_view op = info.op;
+  check_usable(op);
   std::shared_ptr<Operation> operation;
   if (!waiters_->run_here([&] {
         operation = start(std::move(info), timeout, start_transfer, finish, nullptr);

@@ -87,7 +87,7 @@ TEST_F(OperationQueueTest, RunWaitsForWhatIsAhead) {
 
 TEST_F(OperationQueueTest, WhoHearsOfAnEndMayWaitForFurtherOnes) {
   const std::function<OperationQueue::Item(int)> nested = [&](int depth) {
-    const auto item = op();
+    auto item = op();
     item->then = [&, depth](const Operation&, const std::exception_ptr&) {
       if (depth == 0) {
         return;
