@@ -16,8 +16,11 @@ LIBRARY = Path(__file__).parent / "lib" / "libargosy_comm.so"
 
 def _machine(program):
     """For which processors a program or library is, as the head of an ELF file has it; None: it is no such file."""
-    with program.open("rb") as file:
-        head = file.read(20)
+    try:
+        with program.open("rb") as file:
+            head = file.read(20)
+    except OSError:
+        return None
     return head[18:] if head.startswith(b"\x7fELF") else None
 
 

@@ -82,10 +82,9 @@ class GroupState final {
   /// Throws what an earlier operation failed by, if one did or is about to.
   void check_whole();
 
-  /// Queues a collective and returns at once. `then` runs in the thread that ran it; the next one
-  /// begins meanwhile, so `then` may wait for operations of its own. The timeout (zero: the
-  /// group's) counts from the moment the operation starts; operations before it have timeouts of
-  /// their own.
+  /// Queues a collective and returns at once. `then` runs in the thread that ran it, and may call
+  /// others and wait for them: see OperationQueue. The timeout (zero: the group's) counts from the
+  /// moment the operation starts; operations before it have timeouts of their own.
   [[nodiscard]] Work submit(OperationInfo info,
                             std::chrono::milliseconds timeout,
                             Body body,

@@ -102,6 +102,7 @@ class Operation final : public WorkState {
   std::chrono::milliseconds timeout{0};
   std::string_view group{};  ///< the name, which lives in the group's state; not after it ended
   int64_t seq = -1;          ///< place in the group's order, from 0; transfers have their own count
+  int64_t cause = -1;        ///< seq of the operation whose hearer has called this one; -1: none
   bool announced = false;    ///< on_enqueued was called; the queue's
   uint64_t id = 0;           ///< counts all operations of this process's groups
   bool on_device = false;    ///< its body only queues it there

@@ -25,7 +25,11 @@ namespace argosy::comm {
 /// Who is told of an operation's end may queue others, and wait for them: another thread then runs
 /// the next ones. As a rule the thread that tells of an end is back within microseconds, and waking
 /// another would take longer: so that one is woken where the teller queues something, or where the
-/// teller is not back in kPatience. Thread-safe.
+/// teller is not back in kPatience. Of threads that only wait longer there are kMostThreads at
+/// most.
+///
+/// What is queued by who hears of one end comes behind all that is queued by who hears of an
+/// earlier one, and waits for that one to return. Thread-safe.
 class OperationQueue final {
  public:
   using Item = std::shared_ptr<Operation>;
@@ -48,9 +52,12 @@ class OperationQueue final {
 
   /// Numbers the operation and leaves it to the queue's thread. Returns false after stop(), without
   /// accepting it.
+  /// Errors: TimeoutError when it is called where an end is told, and who was told of an earlier
+  /// one has not returned within the operation's timeout; std::system_error when no thread can be
+  /// made.
   [[nodiscard]] bool push(const Item& item);
   /// Numbers the operation and returns when it has completed. Returns false after stop(), without
-  /// accepting it.
+  /// accepting it. Errors: as push().
   [[nodiscard]] bool run(const Item& item);
 
   /// Waits until no operation is queued, runs, or tells of its end. Returns false if the deadline
@@ -67,10 +74,15 @@ class OperationQueue final {
 
  private:
   static constexpr std::chrono::milliseconds kPatience{5};
+  static constexpr size_t kMostThreads = 4;
 
-  /// A thread of the queue's that tells of an end.
+  /// A thread that tells of an end.
   class Teller;
   void announce(const Item& item) const;
+  /// Waits until the caller may queue the operation. Returns false after stop().
+  [[nodiscard]] bool await_place(std::unique_lock<std::mutex>& lock, Operation& operation);
+  void accept(const Item& item);
+  void publish(const Item& item);
   void loop();
   /// Executes and ends what this thread has taken, busy_. Called and returns under the lock.
   /// `comes_back`: this thread then takes the next.
@@ -94,13 +106,14 @@ class OperationQueue final {
   Execute on_enqueued_{};
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // for the queue's threads
-  std::condition_variable rested_;   // for drain() and stop()
+  std::condition_variable told_;     // for drain(), stop() and await_place()
   std::deque<Item> items_;
   int64_t next_seq_ = 0;
   bool busy_ = false;  // an operation is executed, in whichever thread
   int ending_ = 0;     // operations whose end is being told
   int idle_ = 0;       // threads that wait, or are about to
-  std::vector<Teller*> tellers_;
+  int nested_ = 0;     // of items_, those that were queued where an end is told
+  Teller* tellers_ = nullptr;
   bool watched_ = false;  // a thread waits for a teller to come back, but no longer than kPatience
   bool stopped_ = false;
   std::vector<std::thread> threads_;

@@ -2,6 +2,7 @@
 
 #include <future>
 #include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -22,6 +23,7 @@ class OperationQueueTest : public ::testing::Test {
  protected:
   std::shared_ptr<Operation> op(std::function<void()> body = [] {}) {
     auto operation = std::make_shared<Operation>();
+    operation->timeout = 30s;
     operation->body = [body = std::move(body)](transport::Transport&, const Deadline&) { body(); };
     return operation;
   }
@@ -129,6 +131,61 @@ TEST_F(OperationQueueTest, TheNextOnesRunWhileAnEndIsTold) {
     EXPECT_EQ(queue_.pending(), 0);
   }
   EXPECT_THAT(ran_, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+TEST_F(OperationQueueTest, CallsOfHearersKeepTheOrderOfTheirOperations) {
+  std::vector<OperationQueue::Item> called(6);
+  std::vector<OperationQueue::Item> told;
+  for (size_t i = 0; i < 3; ++i) {
+    told.push_back(op());
+    told.back()->then = [&, i](const Operation&, const std::exception_ptr&) {
+      std::this_thread::sleep_for(i == 0 ? 60ms : 0ms);  // longer than anybody waits for it
+      for (size_t j = 2 * i; j < 2 * i + 2; ++j) {
+        called[j] = op();
+        called[j]->timeout = 30s;
+        ASSERT_TRUE(queue_.push(called[j]));
+      }
+    };
+    ASSERT_TRUE(queue_.push(told.back()));
+  }
+  ASSERT_TRUE(queue_.drain(Deadline::after(30s)));
+  for (size_t j = 1; j < called.size(); ++j) {
+    EXPECT_LT(called[j - 1]->seq, called[j]->seq) << j;
+  }
+}
+
+TEST_F(OperationQueueTest, AHearerThatWaitsForALaterOnesCallIsAnError) {
+  std::promise<void> refused;
+  const auto first = op();
+  first->then = [&](const Operation&, const std::exception_ptr&) { refused.get_future().wait(); };
+  const auto second = op();
+  second->then = [&](const Operation&, const std::exception_ptr&) {
+    const auto inner = op();
+    inner->timeout = 20ms;
+    EXPECT_THROW((void)queue_.push(inner), TimeoutError);
+    refused.set_value();
+  };
+  ASSERT_TRUE(queue_.push(first));
+  ASSERT_TRUE(queue_.push(second));
+  ASSERT_TRUE(queue_.drain(Deadline::after(30s)));
+  EXPECT_THAT(ran_, ElementsAre(0, 1));
+}
+
+TEST_F(OperationQueueTest, HearersThatTakeLongHaveFewThreads) {
+  std::mutex one_at_a_time;
+  std::set<std::thread::id> heard_in;
+  for (int i = 0; i < 30; ++i) {
+    const auto item = op();
+    item->then = [&](const Operation&, const std::exception_ptr&) {
+      const std::lock_guard lock(one_at_a_time);
+      heard_in.insert(std::this_thread::get_id());
+      std::this_thread::sleep_for(7ms);
+    };
+    ASSERT_TRUE(queue_.push(item));
+  }
+  ASSERT_TRUE(queue_.drain(Deadline::after(30s)));
+  EXPECT_LE(heard_in.size(), 4U);
+  EXPECT_EQ(ran_.size(), 30U);
 }
 
 TEST_F(OperationQueueTest, ManyThreadsRunOneAtATimeInSeqOrder) {

@@ -18,7 +18,8 @@ inline constexpr std::chrono::hours kWhileOthersCompute{24 * 7};
 ///
 /// An operation's timeout counts from the moment it starts, after the operations before it have
 /// ended. The timeout of a transfer (send_async, recv_async) counts from the call. Each operation
-/// has one, so wait() always returns. Thread-safe. Lifetime: keeps the operation's tensors alive
+/// has one, so wait() always returns. An operation may be seen as completed a moment before an
+/// earlier one is. Thread-safe. Lifetime: keeps the operation's tensors alive
 /// until it ends. Dropping a Work does not cancel it.
 class Work final {
  public:

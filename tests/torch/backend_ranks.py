@@ -225,6 +225,20 @@ def callbacks():
         dist.all_reduce(second)
         return first + second
 
+    def called_later(future):  # in the order of their operations, whichever takes longer
+        if rank == 0 and future.value()[0].item() == size:
+            time.sleep(0.05)
+        inner.append(future.value()[0] * 100)
+        works.append(dist.all_reduce(inner[-1], async_op=True))
+
+    inner, works = [], []
+    outer = [dist.all_reduce(torch.tensor([1.0 + i]), async_op=True).get_future().then(called_later) for i in range(4)]
+    for future in outer:
+        future.wait()
+    for work in works:
+        work.wait()
+    assert sorted(tensor.item() for tensor in inner) == [100.0 * (1 + i) * size**2 for i in range(4)], inner
+
     for _ in range(20):
         work = dist.all_reduce(torch.tensor([1.0]), async_op=True)
         behind = torch.tensor([5.0])
@@ -485,9 +499,11 @@ def hang():
     last = dist.get_world_size() - 1
     part = dist.new_group(timeout=timedelta(seconds=1))
     if dist.get_rank() == last:
-        time.sleep(5)
+        time.sleep(15)
     else:
+        began = time.monotonic()
         refused(lambda: dist.all_reduce(torch.ones(1), group=part), f"rank {last}")
+        assert 1 <= time.monotonic() - began < 10, time.monotonic() - began
         everybody_asked()
     print("named", flush=True)
     os._exit(0)
@@ -496,8 +512,9 @@ def hang():
 def left_out():
     """A rank leaves out a call: the calls that meet differ, and all say so."""
     if dist.get_rank() != dist.get_world_size() - 1:
-        dist.all_reduce(torch.ones(1), async_op=True)
-    refused(dist.barrier, "barrier")
+        work = dist.all_reduce(torch.ones(1), async_op=True)
+        refused(work.wait, "barrier")
+    refused(dist.barrier, "all_reduce")
     print("named", flush=True)
     everybody_asked()
     os._exit(0)
