@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/base/error.h"
 #include "argosy/comm/solo_transport.h"
 #include "argosy/comm/waiter_pool.h"
 
@@ -186,6 +187,28 @@ TEST_F(OperationQueueTest, HearersThatTakeLongHaveFewThreads) {
   ASSERT_TRUE(queue_.drain(Deadline::after(30s)));
   EXPECT_LE(heard_in.size(), 4U);
   EXPECT_EQ(ran_.size(), 30U);
+}
+
+TEST_F(OperationQueueTest, WhatAHearerWaitsForRunsBehindManyOthers) {
+  const auto inner = op();
+  std::promise<void> over;
+  const std::shared_future<void> ended = over.get_future().share();
+  for (int i = 0; i < 12; ++i) {
+    const auto item = op();
+    item->then = [&, ended, i](const Operation&, const std::exception_ptr&) {
+      if (i > 0) {
+        ended.wait();
+        return;
+      }
+      std::this_thread::sleep_for(40ms);
+      ASSERT_TRUE(queue_.push(inner));
+      inner->wait();
+      over.set_value();
+    };
+    ASSERT_TRUE(queue_.push(item));
+  }
+  ASSERT_TRUE(queue_.drain(Deadline::after(30s)));
+  EXPECT_EQ(inner->seq, 12);
 }
 
 TEST_F(OperationQueueTest, ManyThreadsRunOneAtATimeInSeqOrder) {
