@@ -32,6 +32,31 @@ RowIndex::Slot& RowIndex::add(uint64_t id) {
   return slots_[place];
 }
 
+RowIndex::Piece RowIndex::piece(uint64_t begin, size_t place) const {
+  Piece found;
+  if (place < slots_.size()) {  // the least number that belongs there
+    const unsigned __int128 scaled = static_cast<unsigned __int128>(place) << 64U;
+    const auto end = static_cast<uint64_t>((scaled + slots_.size() - 1) / slots_.size());
+    found.end = std::max(begin, end);
+  }
+  // What belongs below `place` may lie above, but before the next free slot.
+  const size_t first = home_of(begin);
+  size_t at = first;
+  for (size_t behind = 0; behind < slots_.size(); ++behind, at = after(at)) {
+    if (slots_[at].is_free()) {
+      if (first + behind >= place) {
+        break;
+      }
+    } else {
+      const uint64_t mix = mixed(slots_[at].id());
+      if (mix >= begin && (!found.end || mix < *found.end)) {
+        found.slots.push_back(&slots_[at]);
+      }
+    }
+  }
+  return found;
+}
+
 /// By a quarter, so that a table right after it has at most 19 bytes a row here.
 void RowIndex::grow() {
   std::vector<Slot> before(std::max(kFewest, slots_.size() + slots_.size() / 4));

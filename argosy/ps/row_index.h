@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -63,10 +64,8 @@ class RowIndex final {
   /// Brings the id's slot into the cache.
   void prefetch(uint64_t id) const { __builtin_prefetch(&slots_[home(id)]); }
 
-  /// True when one of as many new ids moves the slots: at most 0.8 of them are taken.
-  [[nodiscard]] bool is_full(size_t more = 1) const {
-    return 5 * (size_ + more) > 4 * slots_.size();
-  }
+  /// True when a new id moves the slots: at most 0.8 of them are taken.
+  [[nodiscard]] bool is_full() const { return 5 * (size_ + 1) > 4 * slots_.size(); }
   /// Slots by their places; nullptr for a free one.
   [[nodiscard]] size_t places() const { return slots_.size(); }
   [[nodiscard]] const Slot* at(size_t place) const {
@@ -75,8 +74,18 @@ class RowIndex final {
   [[nodiscard]] Slot* at(size_t place) {
     return slots_[place].is_free() ? nullptr : &slots_[place];
   }
-  [[nodiscard]] size_t place_of(const Slot& slot) const {
-    return static_cast<size_t>(&slot - slots_.data());
+
+  /// The slots of the ids whose mixed() is from some number on and below another: an order that
+  /// stays when slots move.
+  struct Piece {
+    std::vector<const Slot*> slots{};  ///< valid until the next add() or erase()
+    std::optional<uint64_t> end{};     ///< nullopt: there are none above
+  };
+  /// Returns those from `begin` on, up to what has its place at `place` or later.
+  [[nodiscard]] Piece piece(uint64_t begin, size_t place) const;
+  /// Returns the place where one with that mixed() would lie, were it free.
+  [[nodiscard]] size_t home_of(uint64_t mix) const {
+    return static_cast<size_t>((static_cast<unsigned __int128>(mix) * slots_.size()) >> 64U);
   }
 
   [[nodiscard]] size_t size() const { return size_; }
@@ -101,9 +110,7 @@ class RowIndex final {
  private:
   static constexpr size_t kFewest = 16;
 
-  [[nodiscard]] size_t home(uint64_t id) const {
-    return static_cast<size_t>((static_cast<unsigned __int128>(mixed(id)) * slots_.size()) >> 64U);
-  }
+  [[nodiscard]] size_t home(uint64_t id) const { return home_of(mixed(id)); }
   [[nodiscard]] size_t after(size_t place) const {
     return place + 1 == slots_.size() ? 0 : place + 1;
   }

@@ -3,10 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
+
+#include "argosy/base/mix.h"
 
 namespace argosy::ps {
 
@@ -44,8 +47,10 @@ class RowSnapshot final {
   void copy_waiting(uint64_t id, uint32_t sights);
   void copy_row(uint64_t id, const float* row);
 
-  /// The place of the index from which on nothing has been copied.
-  size_t next = 0;
+  /// True when the id has been copied.
+  [[nodiscard]] bool has(uint64_t id) const { return !next || mixed(id) < *next; }
+  /// From which mixed() of an id on nothing has been copied; nullopt: all is.
+  std::optional<uint64_t> next = 0;
   /// Returns all, by id.
   [[nodiscard]] SavedRows take();
 

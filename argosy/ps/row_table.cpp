@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -160,19 +159,14 @@ void RowTable::bring_back(std::span<const uint64_t> ids) {
   }
   to_drop_.reset();  // a plan is of rows on disk, and of the push that comes next
   std::vector<uint64_t> on_disk;
-  size_t unknown = 0;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (i + kWave < ids.size()) {
       index_.prefetch(ids[i + kWave]);
     }
     const RowIndex::Slot* const slot = index_.find(ids[i]);
-    unknown += slot == nullptr ? 1 : 0;
     if (slot != nullptr && slot->is_on_disk()) {
       on_disk.push_back(ids[i]);
     }
-  }
-  if (!copies_.empty() && index_.is_full(unknown)) {
-    copy_the_rest();
   }
   std::ranges::sort(on_disk);  // several workers may push to one id
   on_disk.erase(std::unique(on_disk.begin(), on_disk.end()), on_disk.end());
@@ -250,17 +244,14 @@ std::optional<uint32_t> RowTable::row_for(const Entry::Push& push) {
 }
 
 RowIndex::Slot& RowTable::slot_for(uint64_t id) {
-  if (!copies_.empty() && index_.is_full() && index_.find(id) == nullptr) {
-    copy_the_rest();
-  }
   const size_t known = index_.size();
   RowIndex::Slot& slot = index_.add(id);
   if (slot.is_on_disk()) {
     bring_back({&id, 1});
   }
   for (const std::unique_ptr<RowSnapshot>& copy : copies_) {
-    if (index_.place_of(slot) < copy->next) {
-      continue;  // it is copied already
+    if (copy->has(id)) {
+      continue;
     }
     if (index_.size() > known) {
       copy->keep_absent(id);
@@ -386,46 +377,42 @@ void RowTable::unfreeze(const RowSnapshot& copy) {
 }
 
 bool RowTable::copy_frozen(RowSnapshot& copy, size_t slots) const {
-  const size_t all = index_.places();
-  size_t end = copy.next;
-  std::vector<uint64_t> on_disk;
-  for (; slots > 0 && end < all; ++end) {
+  if (!copy.next) {
+    return true;
+  }
+  size_t end = index_.home_of(*copy.next);
+  for (; slots > 0 && end < index_.places(); ++end) {
     const RowIndex::Slot* const slot = index_.at(end);
-    const bool is_on_disk = slot != nullptr && slot->is_on_disk();
-    if (is_on_disk) {
+    slots -= std::min(slots, slot != nullptr && slot->is_on_disk() ? kSlotsOfARead : 1);
+  }
+  const RowIndex::Piece piece = index_.piece(*copy.next, end);
+  std::vector<uint64_t> on_disk;
+  for (const RowIndex::Slot* const slot : piece.slots) {
+    if (slot->is_on_disk()) {
       on_disk.push_back(slot->id());
     }
-    slots -= std::min(slots, is_on_disk ? kSlotsOfARead : 1);
   }
   std::vector<float> read;  // before anything is copied, so that it can be done again
   read_spilled(on_disk, [&](size_t /*i*/, std::span<float> row) {
     read.insert(read.end(), row.begin(), row.end());
   });
   const float* from_disk = read.data();
-  for (; copy.next < end; ++copy.next) {
-    if (copy.next + kWave < all) {
-      const RowIndex::Slot* const ahead = index_.at(copy.next + kWave);
-      if (ahead != nullptr && ahead->is_in_memory()) {
-        __builtin_prefetch(memory_.at(ahead->row()));
-      }
+  for (size_t i = 0; i < piece.slots.size(); ++i) {
+    if (i + kWave < piece.slots.size() && piece.slots[i + kWave]->is_in_memory()) {
+      __builtin_prefetch(memory_.at(piece.slots[i + kWave]->row()));
     }
-    const RowIndex::Slot* const slot = index_.at(copy.next);
-    if (slot == nullptr) {
-      continue;
-    }
-    if (slot->waits()) {
-      copy.copy_waiting(slot->id(), slot->sights());
-    } else if (slot->is_on_disk()) {
-      copy.copy_row(slot->id(), from_disk);
+    const RowIndex::Slot& slot = *piece.slots[i];
+    if (slot.waits()) {
+      copy.copy_waiting(slot.id(), slot.sights());
+    } else if (slot.is_on_disk()) {
+      copy.copy_row(slot.id(), from_disk);
       from_disk += stride_;
     } else {
-      copy.copy_row(slot->id(), memory_.at(slot->row()));
+      copy.copy_row(slot.id(), memory_.at(slot.row()));
     }
   }
-  if (copy.next >= all) {
-    copy.next = std::numeric_limits<size_t>::max();  // wherever slots lie from now on
-  }
-  return copy.next >= all;
+  copy.next = piece.end;
+  return !copy.next;
 }
 
 void RowTable::copy_the_rest() {

@@ -123,7 +123,7 @@ class RowTable final {
   [[nodiscard]] std::optional<uint32_t> row_for(const Entry::Push& push);
   /// Returns the slot of an id that is about to change.
   [[nodiscard]] RowIndex::Slot& slot_for(uint64_t id);
-  /// Before slots move.
+  /// Before ids go.
   void copy_the_rest();
   [[nodiscard]] uint32_t take_row();
   [[nodiscard]] uint32_t make_row(uint64_t id);

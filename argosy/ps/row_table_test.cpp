@@ -230,6 +230,28 @@ TEST(RowTable, RowsComeBackWithTheirState) {
 
 /// A copy that is made a few slots at a time has what was there when it began, whatever is pushed,
 /// added, made, dropped and moved meanwhile.
+TEST(RowTable, ACopyGoesOnPieceByPieceWhileTheTableGrows) {
+  RowTable table(small());
+  for (uint64_t id = 0; id < 1'000; ++id) {
+    push(table, {id}, 0);
+  }
+  const SavedRows before = saved(table);
+  RowSnapshot& frozen = table.freeze();
+  ASSERT_FALSE(table.copy_frozen(frozen, 100));
+  for (uint64_t id = 1'000; id < 20'000; ++id) {
+    push(table, {id}, 0);
+  }
+  int pieces = 0;
+  while (!table.copy_frozen(frozen, 1'000)) {
+    ++pieces;
+  }
+  EXPECT_GT(pieces, 15) << "what was left was copied when the table grew";
+  const SavedRows copy = frozen.take();
+  table.unfreeze(frozen);
+  EXPECT_EQ(copy.ids, before.ids);
+  EXPECT_EQ(copy.weights, before.weights);
+}
+
 TEST(RowTable, ACopyIsOfOneMoment) {
   std::mt19937_64 random(11);
   for (int round = 0; round < 200; ++round) {
