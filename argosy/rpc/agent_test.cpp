@@ -276,6 +276,16 @@ TEST_P(Agents, ValuesTravelWhateverTheirSize) {
   EXPECT_EQ(job[0].call<std::vector<double>>(1, "same", large), large);
 }
 
+TEST_P(Agents, ValuesBeyondTheLimitAreRefusedBeforeTheyLeave) {
+  Functions functions = arithmetic();
+  functions.serve("length", [](const std::vector<double>& all) { return all.size(); });
+  AgentOptions options;
+  options.largest_call_bytes = size_t{1} << 20;
+  Job job = make(2, functions, options);
+  EXPECT_THROW((void)job[0].call<size_t>(1, "length", std::vector<double>(200'000)), UsageError);
+  EXPECT_EQ(job[0].call<size_t>(1, "length", std::vector<double>(100'000)), 100'000U);
+}
+
 TEST_P(Agents, ACallThatIsLateHurtsNoOther) {
   std::promise<Later<int>> began;
   Functions functions = arithmetic();

@@ -115,6 +115,21 @@ TEST(Codec, AnotherTypeIsNamed) {
 }
 
 // What a stranger may send in a message of a few bytes.
+TEST(Codec, ValuesThatAreTooLargeForAMessageAreRefused) {
+  Parcel parcel;
+  Writer writer(parcel);
+  Codec<std::vector<float>>::put(writer, std::vector<float>(100));
+  parcel.check_size();
+  parcel.check_size(500);
+  try {
+    parcel.check_size(400);  // and what describes them
+    FAIL() << "accepted";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("Memory or tensors"));
+    EXPECT_THAT(error.what(), HasSubstr("largest_call_bytes"));
+  }
+}
+
 TEST(Codec, NothingIsAllocatedForALengthThatIsOnlySaid) {
   Parcel parcel;
   wire::Value& value = *parcel.values().add_values();

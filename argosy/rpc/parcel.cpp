@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -57,6 +58,19 @@ Parcel::Parcel() : values_(std::make_unique<wire::List>()) {}
 Parcel::~Parcel() = default;
 Parcel::Parcel(Parcel&&) noexcept = default;
 Parcel& Parcel::operator=(Parcel&&) noexcept = default;
+
+void Parcel::check_size(size_t most) const {
+  most = std::min(most, kMostBytes);
+  const size_t bytes = values_->ByteSizeLong();
+  if (bytes > most) {
+    throw UsageError("rpc.value",
+                     fmt::format("the values of one call or answer take {}, of {} at most{}. Send "
+                                 "them as Memory or tensors, which travel beside the values",
+                                 text::bytes(static_cast<double>(bytes)),
+                                 text::bytes(static_cast<double>(most)),
+                                 most < kMostBytes ? " (largest_call_bytes)" : ""));
+  }
+}
 
 Writer::Writer(Parcel& parcel) : parcel_(parcel), lists_{&parcel.values()} {}
 

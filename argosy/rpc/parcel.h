@@ -28,6 +28,12 @@ class Parcel final {
   Parcel(const Parcel&) = delete;
   Parcel& operator=(const Parcel&) = delete;
 
+  /// Of values: Protocol Buffers count the bytes of a message in 31 bits, and it has other parts
+  /// too.
+  static constexpr size_t kMostBytes = 2'000'000'000;
+  /// Errors: UsageError when the values take more bytes than these, or than kMostBytes.
+  void check_size(size_t most = kMostBytes) const;
+
   [[nodiscard]] wire::List& values() { return *values_; }
   [[nodiscard]] const wire::List& values() const { return *values_; }
   [[nodiscard]] std::vector<Memory>& memories() { return memories_; }

@@ -308,6 +308,7 @@ std::shared_ptr<Pending> Peer::start(const std::string& function,
                                      Parcel arguments,
                                      const Deadline& deadline,
                                      Kind kind) {
+  arguments.check_size(options_->largest_call_bytes);
   refuse_if_gone(function);
   if (kind == Kind::kOne) {
     const Shortcut way = shortcut();

@@ -52,7 +52,7 @@ class Peer final : public std::enable_shared_from_this<Peer> {
 
   enum class Kind { kOne, kStream };
   /// Sends the call. Blocks: until the worker can be reached, the first time.
-  /// Errors: CallError, refused, when it cannot be.
+  /// Errors: CallError, refused, when it cannot be; UsageError when the values are too large.
   [[nodiscard]] std::shared_ptr<Pending> start(const std::string& function,
                                                Parcel arguments,
                                                const Deadline& deadline,

@@ -115,6 +115,11 @@ Deadline ServedCall::expiry() const {
 ServedCall::Result ServedCall::result_of(Parcel parcel,
                                          const std::exception_ptr& error,
                                          SharedLine* line) {
+  try {
+    parcel.check_size();
+  } catch (const UsageError&) {
+    return result_of(Parcel(), std::current_exception(), nullptr);
+  }
   Result result{.leaving = Leaving(std::move(parcel.memories()), line, expiry())};
   if (error != nullptr) {
     describe(error, *result.reply.mutable_failure());
